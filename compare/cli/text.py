@@ -2,6 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compare.traffic.tapes.trace import Trace
 
 WIDTH = 80
 
@@ -53,6 +57,16 @@ def operations_text(totals: Mapping[str, int]) -> str:
     labels = {"starts": "start", "cancels": "cancel", "rearms": "re-arm", "arms": "arm"}
     kinds = [plural(totals[name], label) for name, label in labels.items() if totals[name]]
     return f"{totals['rows']:,}" + (f": {', '.join(kinds)}" if kinds else "")
+
+
+def trace_facts(trace: "Trace") -> list[tuple[str, str]]:
+    """Describe a trace: labels and texts."""
+    shards = len(trace.shards)
+    return [
+        ("operations", operations_text(trace.totals)),
+        *trace.description.lines(trace.unit, trace.span, shards).items(),
+        ("trace", f"{trace.path}{f' in {shards} shards' * (shards > 1)}"),
+    ]
 
 
 def columns(rows: Sequence[Mapping[str, str]]) -> list[str]:

@@ -1,8 +1,8 @@
 """Replays of whole workloads and traces."""
 
+from compare.traffic.tapes.description import Description
 from compare.trial.replay.engine import OPERATIONS_AT_ONCE
 from compare.trial.replay.lateness import lateness_text
-from compare.trial.replay.profile import SAMPLE, Profile, profile_text
 from reports import formats
 from reports.sections.parts import (
     BOLD,
@@ -122,15 +122,9 @@ def facts(summary: Summary, source: StoredSource) -> dict[str, str]:
         terms["fired"] = f"{formats.count(fired)} of {formats.counted(scheduled, 'timer')}"
         if scheduled:
             terms["fired"] += f" ({formats.share(fired / scheduled)})"
-    profile = source.details.get("profile") or {}
-    if profile.keys() == {*Profile._fields}:  # else of a run of another version
-        operations, shards = source.details["operations"], source.details["shards"]
-        if shards > 1 or operations > SAMPLE:
-            part = f"first {formats.count(SAMPLE)} operations"
-            part += " of the largest shard, or all of fewer" * (shards > 1)
-            terms["sample"] = f"what follows is about the {part}"
-        # The figures of the whole trace take the place of those of its beginning.
-        terms |= profile_text(Profile(**profile), source.unit, shards) | terms
+    if description := source.details.get("description"):
+        span, shards = source.details["span"], source.details["shards"]
+        terms = Description(**description).lines(source.unit, span, shards) | terms
     return terms
 
 

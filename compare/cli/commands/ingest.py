@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli import options
-from compare.cli.text import labelled, operations_text
+from compare.cli.text import labelled, trace_facts
 from compare.traffic.logs.time_formats import FORMS
-from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, digits_text
+from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS
 
 if TYPE_CHECKING:
     from compare.traffic.logs.ingest import Ingested
     from compare.traffic.tapes.trace import Trace
-    from compare.trial.replay.profile import Profile
 
 _LOGS = """\
 Logs: tables, JSON, Parquet, Zeek and W3C logs (IIS), and lines of Apache,
@@ -160,16 +159,12 @@ def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
     within 10 us are a re-arm.
     """
     from compare.traffic.logs.formats.kernel import read_kernel_trace
-    from compare.trial.replay.profile import profile, profile_text
 
     read = read_kernel_trace(Path(log), Path(out), hz=hz, force=force)
-    trace_profile = profile(read.trace)
     lost = [("warning", f"The kernel has lost {read.lost:,} events.")] if read.lost else []
     entries = [
         ("events", f"{read.events:,}" + (f", {read.hz} jiffies a second" if read.hz else "")),
-        ("operations", operations_text(read.trace.totals)),
-        *(profile_text(trace_profile, read.trace.unit, 1).items() if trace_profile else ()),
-        ("trace", str(read.trace.path)),
+        *trace_facts(read.trace),
         *lost,
     ]
     click.echo("\n".join(labelled(*pair) for pair in entries))
@@ -181,7 +176,6 @@ def ingest_log(kind: str, given: Mapping[str, Any]) -> "Trace":
     Options that are not given have the defaults of the functions in `compare.traffic.logs.ingest`.
     """
     from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
-    from compare.trial.replay.profile import profile
 
     known = {field.name for field in fields(LogOptions)}
     settings = LogOptions(**{name: value for name, value in given.items() if name in known})
@@ -193,16 +187,15 @@ def ingest_log(kind: str, given: Mapping[str, Any]) -> "Trace":
         ingested = ingest_requests(log, out, settings, **rows)
     else:
         ingested = ingest_touches(log, out, settings, key=given["key"], idle=given["idle"])
-    click.echo(summary(ingested, profile(ingested.trace)))
+    click.echo(summary(ingested))
     return ingested.trace
 
 
-def summary(ingested: "Ingested", profile: "Profile | None" = None) -> str:
-    """How a log was read, what the trace contains, and what its timers cost."""
+def summary(ingested: "Ingested") -> str:
+    """Describe how a log was read, and the trace."""
     from compare.traffic.logs.reading import time_text
     from compare.traffic.logs.rows import KINDS
     from compare.traffic.tapes.trace import REJECTED
-    from compare.trial.replay.profile import profile_text
 
     trace, examples, reading = ingested.trace, ingested.examples, ingested.reading
     counts = {name: getattr(ingested, name) for name in KINDS}
@@ -210,29 +203,17 @@ def summary(ingested: "Ingested", profile: "Profile | None" = None) -> str:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
     rejected = f"; skipped {kinds} (in {REJECTED})" if skipped else ""
     more = [f"... and {skipped - len(examples):,} more"] if skipped > len(examples) else []
-    several = len(trace.shards) > 1
     entries = [
         ("rows", f"{ingested.rows:,}{rejected}"),
         *(("", line) for line in [*examples, *more]),
-        ("operations", operations_text(trace.totals)),
     ]
     if reading.rows:
         unit = reading.unit
-        rate = reading.rows / reading.seconds if reading.seconds else reading.rows
-        share = reading.timed_out / reading.rows
         entries += [
             ("times", f"{reading.time_format}{' (guessed)' * reading.guessed}, in {unit}"),
             ("", f"from {time_text(reading.first, unit)} UTC"),
             ("", f"to   {time_text(reading.last, unit)} UTC"),
         ]
-        # The figures of the whole log take the place of those of its beginning.
-        beginning = profile and profile_text(profile, trace.unit, len(trace.shards))
-        verdict = (beginning or {}) | {
-            "rate": f"{digits_text(rate, 3)} row{'s' * (rate != 1)} per second",
-            "pending": f"at most {reading.most_pending:,} at once{' in one shard' * several}",
-            "timed out": f"{reading.timed_out:,} ({share:.1%}), after {reading.timeout}",
-        }
-        entries += verdict.items()
-    entries.append(("trace", f"{trace.path}{f' in {len(trace.shards)} shards' * several}"))
+    entries += trace_facts(trace)
     entries += [("warning", text) for text in reading.warnings]
     return "\n".join(labelled(*pair) for pair in entries)

@@ -1,13 +1,14 @@
-"""`wheelwork inspect`: show how a log is read, and the command that reads it."""
+"""`wheelwork inspect`: show how a log is read and the command that reads it, or describe a trace."""
 
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from compare.cli import options
-from compare.cli.text import WIDTH, labelled
+from compare.cli.text import WIDTH, labelled, trace_facts
 
 if TYPE_CHECKING:
     from compare.traffic.logs.inspect import Inspection
@@ -49,13 +50,22 @@ Example:
 def inspect(log: str, **layout: Any) -> None:
     """Show how a log is read, and the command that turns it into a trace.
 
+    If LOG is a trace, its operations, rates and delays are shown instead.
+
     The beginning of LOG, or of the first file of a directory or pattern, shows
     the format and the columns, with the type and the first values of each. What
     the columns are for is guessed from their names and values. The timeout of 5s
     and the idle time of 30s are examples.
     """
+    from compare.base.files import MANIFEST, has_format
     from compare.traffic.logs.formats.base import Layout
     from compare.traffic.logs.inspect import inspect
+    from compare.traffic.tapes.trace import FORMAT, open_trace
+
+    if has_format(Path(log, MANIFEST), FORMAT):
+        facts = trace_facts(open_trace(log))
+        click.echo("\n".join(labelled(*pair) for pair in facts))
+        return
 
     seen = inspect(log, Layout(**layout))
     for label, text in _facts(seen):

@@ -238,12 +238,12 @@ def _ingest(
         with errors_as(IngestError, f"{CANNOT_WRITE} to {unfinished.directory.parent}"):
             result = _run(job, options.master, session) if files == names else _run(job)
         _check_presence(logs, roles, result.seen)
-        rows = sum(shard.starts + shard.arms for shard, *_ in result.shards)
+        rows = sum(shard.starts + shard.arms for shard in result.shards)
         kinds = {kind: result.kinds.get(kind, 0) for kind in KINDS}
         rows += sum(kinds.values())
         counts = Counts(rows, **kinds, examples=tuple(map(printable, result.examples)))
         _check_counts(counts, name, options)
-        unfinished.shards += [written.shard for written in result.shards]
+        unfinished.shards += result.shards
         time_format = form if counts.rows else None
         described = {"format": logs[0].format, "columns": columns, "time_format": time_format}
         choices = {name: getattr(options, name) for name in _CHOICES}
@@ -263,8 +263,7 @@ def _ingest(
         rows=counts.rows - counts.left_out,
         first=min(times_on_tape, default=0),
         last=max(times_on_tape, default=0),
-        timed_out=sum(written.timed_out for written in result.shards),
-        most_pending=max(written.most_pending for written in result.shards),
+        timed_out=trace.description.timed_out,
         times=result.seen.times(options.unit, units),
         units=tuple((columns[role], unit) for role, unit in read_in.items() if role in columns),
     )

@@ -14,8 +14,8 @@ from compare.traffic.logs.formats.base import Log
 from compare.traffic.logs.pairs import without_start
 from compare.traffic.logs.reading import Seen
 from compare.traffic.logs.rows import NO_POSITIONS, Meaning, Parsed, by_shard, interpret
-from compare.traffic.logs.shards import Rejected, Written, in_order, pieces, write_shard
-from compare.traffic.tapes.trace import REJECTED
+from compare.traffic.logs.shards import Rejected, in_order, pieces, write_shard
+from compare.traffic.tapes.trace import REJECTED, Shard
 from timers.arrays import Int64s
 
 MOST_ROWS = 40_000_000
@@ -69,7 +69,7 @@ def position_of(place: Place) -> int:
 class Result(NamedTuple):
     """The written trace."""
 
-    shards: Sequence[Written]
+    shards: Sequence[Shard]
     kinds: Mapping[str, int]  # rejected rows by kind
     examples: Sequence[str]
     seen: Seen
@@ -91,7 +91,7 @@ def ingest_here(job: Job, threads: Threads) -> Result:
             kept[shard].append(rows)
     table.close()
 
-    def work(shard: int, stopping: Stopping) -> Written:
+    def work(shard: int, stopping: Stopping) -> Shard:
         runs, kept[shard] = sorted(kept[shard], key=_earliest), []
         rows = in_order(pieces(until_stopping(runs, stopping)))
         return write_shard(shard, job.directory, meaning, rows)

@@ -20,7 +20,8 @@ from compare.traffic.logs.blocks import Block, LogError
 from compare.traffic.logs.job import FILE_BITS, Job, Place, Result, position_of
 from compare.traffic.logs.reading import Seen
 from compare.traffic.logs.rows import END, NO_POSITIONS, Parsed, RejectedRow, by_shard
-from compare.traffic.logs.shards import Written, pieces, write_shard
+from compare.traffic.logs.shards import pieces, write_shard
+from compare.traffic.tapes.description import counts_from
 from compare.traffic.tapes.trace import Shard
 
 if TYPE_CHECKING:
@@ -86,7 +87,10 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
     for number in set(range(shards + 1)) - reports.keys():
         reports[number] = _write(job, number, ())
     *shard_reports, rest = (reports[number] for number in range(shards + 1))
-    written = [Written(**report | {"shard": Shard(**report["shard"])}) for report in shard_reports]
+    written = [
+        Shard(**report | {"described": counts_from(report["described"])})
+        for report in shard_reports
+    ]
     return Result(written, rest["kinds"], rest["examples"], _seen(rest["seen"]))
 
 
@@ -105,8 +109,7 @@ def _write(job: Job, number: int, runs: Iterable[pa.RecordBatch]) -> dict[str, A
     with errors_as(LogError, f"{CANNOT_WRITE} to {job.directory.parent}"):
         if number < job.meaning.shards:
             rows = pieces(run.select(job.meaning.schema.names) for run in runs)
-            written = write_shard(number, job.directory, job.meaning, rows)
-            return written._asdict() | {"shard": asdict(written.shard)}
+            return asdict(write_shard(number, job.directory, job.meaning, rows))
         table, seen = job.rejected(), Seen()
         for row in chain.from_iterable(
             run.select(["position", "about"]).to_pylist() for run in runs

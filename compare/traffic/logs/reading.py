@@ -38,7 +38,6 @@ class Reading:
     first: int  # time of the first operation, in units; 0 if there are none
     last: int
     timed_out: int
-    most_pending: int  # in one shard
     times: Times
     units: tuple[tuple[str, str], ...] = ()  # columns of numbers, and in which unit they were read
 

@@ -46,13 +46,6 @@ class RequestTape:
         none = np.empty(0, np.int64)
         self._pending = _Requests(none, none, none.astype(bool), none, none.astype(np.int32))
         self._ids = Ids()
-        self.timed_out = 0
-        """Requests that were not answered in time."""
-
-    @property
-    def most_pending(self) -> int:
-        """The largest number of timers that are pending at once."""
-        return self._ids.id_space
 
     def add(self, start: Int64s, end: Int64s, answered: Bools, position: Int64s) -> Tape:
         """Add rows, in the order of (start, position).
@@ -62,7 +55,6 @@ class RequestTape:
         """
         if not len(start):
             return EMPTY
-        self.timed_out += len(start) - int(np.count_nonzero(answered))
         leave = np.where(answered, end, start + self._timeout)
         self._gathered.append(
             _Requests(start, leave, answered, position, np.full(len(start), _UNSTARTED, np.int32))

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,14 +28,6 @@ _PIECE = 1 << 18
 
 _GROUP = 1 << 20
 """Rows whose keys are numbered at a time, which take 20 MB."""
-
-
-class Written(NamedTuple):
-    """The tape of a shard."""
-
-    shard: Shard
-    timed_out: int
-    most_pending: int
 
 
 def in_order(runs: Iterable[Piece]) -> Iterator[Piece]:
@@ -94,7 +86,7 @@ def _groups(runs: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(group).unify_dictionaries()
 
 
-def write_shard(number: int, directory: Path, meaning: Meaning, rows: Iterable[Piece]) -> Written:
+def write_shard(number: int, directory: Path, meaning: Meaning, rows: Iterable[Piece]) -> Shard:
     """Write the tape of a shard, whose rows are in the order of (start, position).
 
     Memory: the pending timers, some pieces and a row group.
@@ -110,7 +102,7 @@ def write_shard(number: int, directory: Path, meaning: Meaning, rows: Iterable[P
             else:
                 append(tape.add(start, values, values != NONE, position))
         append(tape.finish())
-    return Written(writer.shard, tape.timed_out, tape.most_pending)
+    return writer.shard
 
 
 @contextmanager

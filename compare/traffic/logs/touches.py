@@ -9,22 +9,13 @@ from compare.traffic.tapes.tape import ARM, START, Tape
 from timers.arrays import Int32s, Int64s
 from timers.kernels.jit import long_entry
 
-_COUNTS = 4
-(
-    _FIRST_PENDING,  # the node whose timer fires next, or _ENDS
-    _PENDING,  # how many timers are pending
-    _MOST,
-    _ID_SPACE,
-) = range(_COUNTS)
-
 _ENDS = 0
 """The node that joins the ends of the list. Its id would be -1."""
 _NODE = np.dtype(
     [("time", np.int64), *((name, np.int32) for name in ("key", "before", "behind"))], align=True
 )
 """An id: its last touch, the key that had it then, and its neighbours in a list of all ids in the
-order of their last touches. So the first ones are free, then come those of keys that are silent,
-and then those of timers that are pending.
+order of their last touches. So the first ones are free.
 """
 
 
@@ -42,14 +33,7 @@ class TouchTape:
         self._nodes = np.zeros(1, _NODE)
         self._nodes["key"][_ENDS] = -1
         self._node_of = np.empty(0, np.int32)  # key -> node, or _ENDS
-        self._counts = np.zeros(_COUNTS, np.int64)
-        self.timed_out = 0
-        """Timers that fire, if they are exact, also after the last row."""
-
-    @property
-    def most_pending(self) -> int:
-        """The largest number of timers that are pending at once."""
-        return int(self._counts[_MOST])
+        self._id_space = 0
 
     def add(self, time: Int64s, keys: Int32s) -> Tape:
         """Add rows in the order of time; return one operation for each. O(n).
@@ -62,8 +46,8 @@ class TouchTape:
             self._nodes = np.concatenate([self._nodes, np.zeros(more, _NODE)])
             self._node_of = np.concatenate([self._node_of, np.zeros(more, np.int32)])
         ids, ops = np.empty(len(time), np.int32), np.empty(len(time), np.int8)
-        self.timed_out += _fold(
-            time, keys, self._idle, self._nodes, self._node_of, self._counts, ids, ops
+        self._id_space = _fold(
+            time, keys, self._idle, self._nodes, self._node_of, self._id_space, ids, ops
         )
         return Tape(time, ops, ids, time + self._idle)
 
@@ -73,33 +57,22 @@ class TouchTape:
 
 
 @long_entry
-def _fold(time, keys, idle, nodes, node_of, counts, ids, ops):
-    """Fill in ids and operations; return how many timers were started."""
-    started = 0
+def _fold(time, keys, idle, nodes, node_of, id_space, ids, ops):
+    """Fill in ids and operations; return the number of ids."""
     for row in range(time.size):
         now, key = time[row], keys[row]
-        nodes[_ENDS]["time"] = now  # so that it is neither free nor silent
-        while now - nodes[counts[_FIRST_PENDING]]["time"] >= idle:
-            counts[_FIRST_PENDING] = nodes[counts[_FIRST_PENDING]]["behind"]
-            counts[_PENDING] -= 1
+        nodes[_ENDS]["time"] = now  # so that it is not free
         # A key keeps its id for a period of silence after its timer has fired. Then another key may
         # take the id, and its operation is a start.
         node, ops[row] = node_of[key], ARM
         silence, is_own = now - nodes[node]["time"], nodes[node]["key"] == key
-        if is_own and silence < idle:
-            if counts[_FIRST_PENDING] == node:
-                counts[_FIRST_PENDING] = nodes[node]["behind"]
-        else:
-            started += 1
-            counts[_PENDING] += 1
-            counts[_MOST] = max(counts[_MOST], counts[_PENDING])
         if not is_own or silence - idle >= idle:
             node = nodes[_ENDS]["behind"]
             if now - nodes[node]["time"] - idle >= idle:
                 ops[row] = START
             else:
-                counts[_ID_SPACE] += 1
-                node = np.int32(counts[_ID_SPACE])
+                id_space += 1
+                node = np.int32(id_space)
                 nodes[node]["before"] = nodes[node]["behind"] = node
             nodes[node]["key"], node_of[key] = key, node
         # The node moves to the end of the list.
@@ -108,7 +81,5 @@ def _fold(time, keys, idle, nodes, node_of, counts, ids, ops):
         last = nodes[_ENDS]["before"]
         nodes[last]["behind"] = nodes[_ENDS]["before"] = node
         nodes[node]["before"], nodes[node]["behind"], nodes[node]["time"] = last, _ENDS, now
-        if counts[_FIRST_PENDING] == _ENDS:
-            counts[_FIRST_PENDING] = node
         ids[row] = node - 1
-    return started
+    return id_space

@@ -14,7 +14,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from compare.base.files import (
     read_manifest,
     write_json,
 )
+from compare.traffic.tapes.description import Counts, Describer, Description, described
 from compare.traffic.tapes.tape import (
     DTYPES,
     OP_COUNTS,
@@ -85,6 +86,13 @@ class Shard:
     cancels: int = 0
     rearms: int = 0
     arms: int = 0
+    # Not in the manifest, which has those of all shards together.
+    described: Counts | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The entry as JSON."""
+        return {name: getattr(self, name) for name in _ENTRY}
 
     def followed_by(self, piece: Tape) -> "Shard":
         """Return the entry of this shard with one more piece. O(len)."""
@@ -96,6 +104,9 @@ class Shard:
         return Shard(self.file, rows, id_space, first, int(piece.time[-1]), **counts)
 
 
+_ENTRY = tuple(name for name in Shard.__dataclass_fields__ if name != "described")
+
+
 @dataclass(frozen=True)
 class Trace:
     """An open trace: its manifest has been checked, its shards have not been read."""
@@ -105,6 +116,7 @@ class Trace:
     source: Mapping[str, Any]  #: where the trace comes from, with parameters
     totals: Mapping[str, int]  #: over all shards: rows, starts, cancels, rearms and arms
     shards: tuple[Shard, ...]
+    description: Description  #: delays, answers and pending timers
 
     @property
     def manifest_digest(self) -> str:
@@ -159,7 +171,7 @@ class Trace:
                     yield piece
             except TapeError as error:
                 raise TapeError(f"{path}: {error}", error.row) from None
-        for name, value in asdict(actual).items():
+        for name, value in actual.entry.items():
             declared = getattr(entry, name)
             if value != declared:
                 raise TraceError(f"{path}: {name} is {value}; the manifest says {declared}")
@@ -190,7 +202,7 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
     """
     path = Path(path)
     manifest_path = path / MANIFEST
-    entries = {"unit": str, "source": dict, "shards": list, "totals": dict}
+    entries = {"unit": str, "source": dict, "shards": list, "totals": dict, "description": dict}
     manifest = read_manifest(path, "a trace", FORMAT, VERSION, entries, TraceError)
     if manifest["unit"] not in UNITS:
         raise TraceError(f"{manifest_path}: unit {manifest['unit']!r} is not {_UNITS}")
@@ -204,7 +216,11 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
             raise TraceError(
                 f"{manifest_path}: totals.{name} is {declared}; its shards add up to {total}"
             )
-    return Trace(path, manifest["unit"], manifest["source"], totals, shards)
+    try:
+        description = Description(**manifest["description"])
+    except TypeError as error:
+        raise TraceError(f"{manifest_path}: description: {error}") from None
+    return Trace(path, manifest["unit"], manifest["source"], totals, shards, description)
 
 
 def write_trace(
@@ -299,8 +315,9 @@ def write_manifest(
         "unit": unit,
         "source": source,
         **({"made_by": made_by} if made_by else {}),
-        "shards": [asdict(shard) for shard in shards],
+        "shards": [shard.entry for shard in shards],
         "totals": _totals(shards),
+        "description": asdict(described(shard.described for shard in shards if shard.described)),
     }
     try:
         write_json(directory / MANIFEST, manifest)
@@ -354,6 +371,7 @@ class ShardWriter:
     def __init__(self, name: str, file: pq.ParquetWriter) -> None:
         self._file = file
         self._held = SCHEMA.empty_table()
+        self._describer = Describer()
         self.shard = Shard(name)
         """The manifest's entry for the pieces so far."""
 
@@ -366,10 +384,14 @@ class ShardWriter:
     def flush(self) -> None:
         """Write the rows that are still held."""
         self._write(self._held.num_rows)
+        self.shard = replace(self.shard, described=self._describer.counts())
 
     def _write(self, rows: int) -> None:
         if rows:
-            self._file.write_table(self._held.slice(0, rows), row_group_size=ROW_GROUP)
+            table = self._held.slice(0, rows)
+            # Arrow's memory is read-only, which is another type to jitted code: copy it.
+            self._describer.add(Tape(*(np.array(column) for column in table.columns)))
+            self._file.write_table(table, row_group_size=ROW_GROUP)
             self._held = self._held.slice(rows)
 
 
@@ -388,18 +410,17 @@ def columns_text(schema: pa.Schema) -> str:
 
 
 def _parse_shard(entry: object, path: Path) -> Shard:
-    fields = Shard.__dataclass_fields__
-    if not isinstance(entry, dict) or not fields.keys() <= entry.keys():
-        raise TraceError(f"{path}: each shard must be an object with {', '.join(fields)}")
+    if not isinstance(entry, dict) or not {*_ENTRY} <= entry.keys():
+        raise TraceError(f"{path}: each shard must be an object with {', '.join(_ENTRY)}")
     file = entry["file"]
     if not isinstance(file, str) or not file or Path(file).name != file:
         raise TraceError(f"{path}: shard file {file!r} is not a plain file name")
-    for name in fields.keys() - {"file"}:
+    for name in set(_ENTRY) - {"file"}:
         value = entry[name]
         may_be_none = name in ("first_time", "last_time") and entry["rows"] == 0
         if not (value is None if may_be_none else type(value) is int and value >= 0):
             raise TraceError(f"{path}: {name} of {file} is {value!r}; it must be an integer from 0")
-    shard = Shard(**{name: entry[name] for name in fields})
+    shard = Shard(**{name: entry[name] for name in _ENTRY})
     _check_id_space(shard, path)
     return shard
 

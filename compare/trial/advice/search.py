@@ -5,10 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from compare.base.executors import Executor
-from compare.traffic.tapes.tape import CANCEL
 from compare.traffic.tapes.trace import Trace
 from compare.trial.advice.candidates import AdviceError, Bounds, Candidate, contestants
 from compare.trial.advice.replays import Sample, outcomes, sampled
@@ -87,7 +84,7 @@ def advise(trace: Trace, bounds: Bounds, executor: Executor, objective: str = "c
         raise AdviceError(f"{trace.path} has no operations, so there is nothing to advise on")
     last = sampled(trace, LAST)
     reference = outcomes(executor, last, [contestant(REFERENCE)])[REFERENCE]
-    left = list(contestants(traffic_of(last, bounds), trace.unit))
+    left = list(contestants(traffic_of(trace, bounds), trace.unit))
     limit = SLOWEST * reference.ns_per_operation
     dropped: list[Candidate] = []
     rounds: list[tuple[int, int]] = []
@@ -138,11 +135,9 @@ def in_turns(
     return turns
 
 
-def traffic_of(sample: Sample, bounds: Bounds) -> Traffic:
-    """The delays in the first shard of a sample, and the bounds."""
-    tape = sample.tape(sample.shards[0])
-    delays = (tape.deadline - tape.time)[tape.op != CANCEL]
-    median, longest = max(int(np.median(delays)), 1), max(int(delays.max()), 1)
+def traffic_of(trace: Trace, bounds: Bounds) -> Traffic:
+    """The delays of a trace, and the bounds."""
+    median, longest = (max(trace.description.delay.get(name, 1), 1) for name in ("p50", "max"))
     return Traffic(median, longest, bounds.max_late, bounds.max_early)
 
 

@@ -267,7 +267,7 @@ def _manifest(
 
 
 def _source_entry(replays: Replays) -> dict[str, Any]:
-    source, profile = replays.source, replays.source.profile()
+    source = replays.source
     # At a touch, an inexact timer may re-arm where an exact one starts a timer, or the reverse.
     scheduled = [
         replays.checked[contestant.label].scheduled
@@ -280,5 +280,5 @@ def _source_entry(replays: Replays) -> dict[str, Any]:
         "timers": scheduled[0] if scheduled else source.counts["starts"],
         **source.counts,
         "details": dict(source.details),
-        "profile": profile._asdict() if profile else None,
+        "description": asdict(source.description) if source.description else None,
     }

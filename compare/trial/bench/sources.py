@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from compare.traffic.tapes.description import Description
 from compare.traffic.tapes.tape import Tape, count_ops
 from compare.traffic.tapes.trace import Trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.oracle.compiled import AgreementError
 from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.engine import Replay
-from compare.trial.replay.profile import Profile, profile
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Source:
     details: Mapping[str, Any]  # its origin, as in a trace's manifest
     counts: Mapping[str, int]  # shards, operations, starts, cancels, rearms, arms, id_space, span
     load: Callable[[int], tuple[Tape, int]]  # shard -> tape and its id space
-    profile: Callable[[], Profile | None] = lambda: None  # of a trace; replays a part of it
+    description: Description | None = None  # of a trace
 
     @property
     def shards(self) -> int:
@@ -46,7 +46,7 @@ def trace_source(trace: Trace) -> Source:
         return trace.load(shard), trace.shards[shard].id_space
 
     name = str(trace.path)
-    return Source(name, trace.unit, trace.source, counts, load, lambda: profile(trace))
+    return Source(name, trace.unit, trace.source, counts, load, trace.description)
 
 
 def workload_source(name: str, operations: int, seed: int) -> Source:

@@ -27,7 +27,8 @@ table (column `contestant`) and in the manifest's `traits`. The schemas below de
                        contestants schedule), shards, operations (of these starts, cancels, rearms,
                        arms), id_space (the largest of its shards), span (units from the first
                        operation to the last), details (its origin),
-                       profile (of a trace: `compare.trial.replay.profile.Profile`, else null)
+                       description (of a trace: `compare.traffic.tapes.description.Description`,
+                       else null)
     agreement          checked (a description of the checks, as text), contestants, tapes (each
                        counted once for each contestant), expiries (rows compared)
     traits             an object for each contestant, in the order of tables: see `traits_of`

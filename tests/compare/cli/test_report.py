@@ -153,7 +153,6 @@ def ingested(monkeypatch):
     for kind in ("requests", "touches"):
         monkeypatch.setattr(f"compare.traffic.logs.ingest.ingest_{kind}", ingest)
     monkeypatch.setattr("compare.cli.commands.ingest.summary", lambda *parts: "the summary")
-    monkeypatch.setattr("compare.trial.replay.profile.profile", lambda trace: None)
     return asked
 
 

@@ -13,6 +13,7 @@ import pytest
 from compare.cli.commands import compare, generate, ingest, timers
 from compare.cli.commands import verify as verification
 from compare.cli.text import table
+from compare.traffic.tapes.description import Description
 from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START
 from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import WORKLOADS
@@ -198,6 +199,8 @@ def trace(*id_spaces, **totals):
         unit="us",
         totals=TOTALS | totals,
         shards=[SimpleNamespace(id_space=space) for space in id_spaces],
+        span=16_000_000,
+        description=Description(4000, 3930, 8_000_000.0, {"p50": 10, "p99": 20, "max": 5_000_000}),
     )
 
 
@@ -228,7 +231,6 @@ READING = {
     "last": 1_500_000_016_000,
     "seconds": 16.0,
     "timed_out": 70,
-    "most_pending": 1013,
     "warnings": ("All is well.",),
 }
 
@@ -236,9 +238,7 @@ READING = {
 def ingested(id_spaces=(1,), **changes):
     numbers = {
         "unreadable": 1,
-        "duplicate": 0,
-        "late": 4,
-        "unmatched": 0,
+        "unmatched": 4,
         "examples": ("line 7: x", "line 8: y"),
     }
     reading = SimpleNamespace(**READING | {k: v for k, v in changes.items() if k in READING})
@@ -250,27 +250,24 @@ def ingested(id_spaces=(1,), **changes):
 def test_how_a_log_was_read_is_told():
     said = ingested()
     for part in (
-        "4,005; skipped 1 unreadable, 4 late (in rejected.parquet)",
+        "4,005; skipped 1 unreadable, 4 unmatched (in rejected.parquet)",
         "line 7: x line 8: y ... and 3 more",
-        "12,345: 3,001 starts, 2,003 cancels, 1,009 re-arms times",
         "iso (guessed), in ms from 2017-07-14 02:40:00.000 UTC to 2017-07-14 02:40:16.000 UTC",
-        "rate 250 rows per second pending at most 1,013 at once",
-        "timed out 70 (1.8%), after 5s trace some.trace",
+        "operations 12,345: 3,001 starts, 2,003 cancels, 1,009 re-arms rate 250 timers armed per",
+        "second pending 0.5 timers on average timed out 70 (1.8%) of 4,000 timers armed",
+        "delay p50 10us, p99 20us, max 5s trace some.trace",
     ):
         assert part in said
     assert said.endswith("warning All is well.")
-    right = {"late": 0, "unmatched": 0, "unreadable": 0, "examples": (), "warnings": ()}
+    right = {"unmatched": 0, "unreadable": 0, "examples": (), "warnings": ()}
     said = ingested((1, 2), kind="touches", guessed=False, rows=8, timed_out=3, **right)
     for part in (
-        "rows 4,005 operations",
-        "times iso, in ms",
-        "rate 0.5 rows per second",
-        "timed out 3 (37.5%), after 5s",
-        "at most 1,013 at once in one shard",
+        "rows 4,005 times iso, in ms",
+        "pending 0.5 timers on average in all shards",
     ):
         assert part in said
     assert said.endswith("some.trace in 2 shards")
-    assert ingested(rows=0, **right).endswith("1,009 re-arms trace some.trace")
+    assert ingested(rows=0, **right).startswith("rows 4,005 operations")
 
 
 # ---- verify

@@ -1,13 +1,13 @@
 """Each cell of each table shows its figure of the run."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from statistics import median
 
 import pytest
 
+from compare.traffic.tapes.description import Description
 from compare.trial.bench.task import HOLD, TASKS
 from compare.trial.replay.lateness import lateness_text
-from compare.trial.replay.profile import SAMPLE, Profile, profile_text
 from reports import formats
 from reports.sections import memory, method, schemes, times, work, workloads
 from reports.sections.catalogue import sections
@@ -150,38 +150,27 @@ def test_replays(primes, distinct, source):
             assert cost.detail == f"({'–'.join(map(formats.significant, (low, high)))})"
 
 
-def test_the_facts_of_a_trace_have_the_verdict_of_ingest(distinct):
-    profile = Profile(
-        {"max": 5_000},
-        {"p50": 10, "max": 40},
-        {"delay-queue": 2e-6},
-        rate=20.0,
-        most_pending=3,
-        timed_out=0.25,
-        ticks={"down": 10, "up": 0},
-    )
+def test_the_facts_of_a_trace_have_its_description(distinct):
+    delays = {"p50": 5_000, "p99": 5_000, "max": 5_000}
+    description = Description(8, 2, 70.0, delays, {"p50": 10, "p99": 40, "max": 40})
     source = distinct.own[1]
 
-    def facts(kept, **details):
-        changed = replace(source, details={**source.details, "profile": kept, **details})
+    def facts(kept):
+        changed = replace(source, details={**source.details, "description": kept})
         summary = replace(distinct, replays={changed: distinct.replays[source]})
         return workloads.facts(summary, changed)
 
-    # The figures of the whole trace come first, and take the place of those of its beginning.
-    said, whole = profile_text(profile, "ms", 3), workloads.facts(distinct, source)
+    # The figures of the replays take the place of those of the description.
+    whole = workloads.facts(distinct, source)
+    said = description.lines(source.unit, source.details["span"], source.details["shards"])
     row = next(iter(distinct.replays[source].values())).row
     assert whole["pending"] == f"at most {formats.count(row['most_pending'])} at once in one shard"
     share = formats.share(row["fired"] / row["scheduled"])
     of = f"{formats.count(row['fired'])} of {formats.counted(row['scheduled'], 'timer')}"
     assert whole["fired"] == f"{of} ({share})"
-    about = {"sample": f"what follows is about the first {formats.count(SAMPLE)} operations"}
-    shard = {"sample": f"{about['sample']} of the largest shard, or all of fewer"}
-    assert [*facts(profile._asdict()).items()] == [*(whole | shard | said | whole).items()]
-    # It is said where a trace has more operations than its beginning.
-    one = [facts(profile._asdict(), shards=1, operations=SAMPLE + more) for more in (0, 1)]
-    assert "sample" not in one[0] and about.items() <= one[1].items()
-    # A run that was stored with other facts has a page without them.
-    assert facts({"other": 1}) == facts({}) == whole
+    assert [*facts(asdict(description)).items()] == [*(said | whole).items()]
+    assert said.keys() > {"rate", "timed out", "delay", "answered"}
+    assert facts(None) == whole
 
 
 def test_sources_of_one_name_are_told_apart(distinct):

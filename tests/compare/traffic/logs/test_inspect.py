@@ -121,3 +121,34 @@ def test_units_in_names():
     names = {"latency_ms": "ms", "tookMicros": "us", "duration.sec": "s", "Seconds": "s"}
     names |= {"ts": None, "s": None, "status": None, "items": None, "rtt-ns": "ns", "": None}
     assert {name: unit_in_name(name) for name in names} == names
+
+
+def test_a_trace_is_described(said):
+    Path("log.csv").write_text("ts,rtt\n1.5,0.2\n2.5,9\n")
+    told = said(
+        *[
+            "ingest",
+            "requests",
+            "log.csv",
+            "--time",
+            "ts",
+            "--duration",
+            "rtt",
+            "--timeout",
+            "5s",
+            "--out",
+            "t",
+        ]
+    )[1]
+    code, text, _ = said("inspect", "t")
+    assert code == 0
+    assert text.splitlines() == [
+        "operations  3: 2 starts, 1 cancel",
+        "rate        2 timers armed per second",
+        "pending     0.2 timers on average",
+        "timed out   1 (50.0%) of 2 timers armed",
+        "delay       always 5s",
+        "answered    always 200ms",
+        "trace       t",
+    ]
+    assert told.endswith(text)

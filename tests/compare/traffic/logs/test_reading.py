@@ -17,7 +17,6 @@ FINE = Reading(
     first=1_521_911_720_865,
     last=1_521_911_730_865,
     timed_out=3,
-    most_pending=2,
     times=NO_TIMES._replace(zones=(60, 60)),
 )
 YEAR = 366 * 86_400 * 1000

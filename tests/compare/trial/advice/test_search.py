@@ -121,10 +121,10 @@ def test_traffic_has_the_median_and_the_longest_delay(tmp_path):
     """A cancel has none."""
     rows = (0, START, 0, 10), (5, REARM, 0, 35), *[(6, CANCEL, 0, 0)] * 3, (20, START, 1, 320)
     trace = write_trace(tmp_path / "t", [tape_of(*rows)], unit="ms", source={})
-    traffic = search.traffic_of(sampled(trace, 100), Bounds(5, 6))
+    traffic = search.traffic_of(trace, Bounds(5, 6))
     assert traffic == Traffic(median_delay=30, longest_delay=300, max_late=5, max_early=6)
     trace = write_trace(tmp_path / "u", [tape_of((6, START, 0, 5))], unit="ms", source={})
-    assert search.traffic_of(sampled(trace, 100), Bounds()) == Traffic(1, 1)  # overdue
+    assert search.traffic_of(trace, Bounds()) == Traffic(1, 1)  # overdue
 
 
 def test_the_advice_keeps_its_bounds_and_beats_the_other_finalists(advice):

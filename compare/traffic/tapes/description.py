@@ -1,0 +1,198 @@
+"""Describe the timers of a trace while it is written: delays, answers, and how many are pending.
+
+The timers are exact: an operation at the deadline comes too late. Each shard is followed operation
+by operation; adding shards adds their counts.
+"""
+
+# ruff: noqa: ANN001, ANN202  # compiled functions are typed by their arguments
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START, Tape, id_space_of
+from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, digits_text, rounded_duration
+from timers.arrays import Int64s
+from timers.kernels.jit import jit, long_entry
+from timers.kernels.operations import NONE
+from timers.limits import LIMIT
+
+QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+
+DIGITS = 11
+"""The leading binary digits of a time that are kept: an error below 0.05 %."""
+_BINS = (64 - DIGITS) << DIGITS
+
+_TIMER = np.dtype([("armed_at", np.int64), ("deadline", np.int64)])
+"""The last timer with an id. Its deadline is NONE if there is none, or it was answered."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """The timers of a trace, or of a shard. Times are in units of the trace."""
+
+    armed: int = 0  # how often a timer was armed
+    answered: int = 0  # how often it was then cancelled or re-armed before its deadline
+    waited: float = 0.0  # the time for which all of them were pending, up to the last operation
+    delay: Mapping[str, int] = field(default_factory=dict)  # quantiles: arming to deadline
+    answer: Mapping[str, int] = field(default_factory=dict)  # quantiles: arming to answer
+
+    @property
+    def timed_out(self) -> int:
+        """How often a timer reached its deadline, also after the last operation."""
+        return self.armed - self.answered
+
+    def lines(self, unit: str, span: int, shards: int) -> dict[str, str]:
+        """Text by label, for a trace of `span` units from the first operation to the last."""
+        lines = {}
+        if unit in TAPE_UNITS and span:
+            rate = digits_text(self.armed * 10 ** EXPONENTS[unit] / span, 3)
+            lines["rate"] = f"{rate} timers armed per second"
+        if span:
+            several = " in all shards" * (shards > 1)
+            lines["pending"] = f"{digits_text(self.waited / span, 3)} timers on average{several}"
+        if self.armed:
+            share = self.timed_out / self.armed
+            lines["timed out"] = f"{self.timed_out:,} ({share:.1%}) of {self.armed:,} timers armed"
+        for label, quantiles in (("delay", self.delay), ("answered", self.answer)):
+            if quantiles and unit in TAPE_UNITS:
+                texts = {name: rounded_duration(time, unit) for name, time in quantiles.items()}
+                lines[label] = ", ".join(f"{name} {text}" for name, text in texts.items())
+                if len(set(quantiles.values())) == 1:
+                    lines[label] = f"always {texts['max']}"
+        return lines
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The counts from which a description is made: those of shards can be added."""
+
+    armed: int
+    answered: int
+    waited: float
+    delays: "Distribution"
+    answers: "Distribution"
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How many times are in each bin (see `_bin`), and the shortest and the longest one."""
+
+    bins: list[int]  # that are not empty, ascending
+    counts: list[int]
+    shortest: int
+    longest: int
+
+
+def described(shards: Iterable[Counts]) -> Description:
+    """Add the counts of shards."""
+    known = [counts for counts in shards if counts.armed]
+    return Description(
+        armed=sum(counts.armed for counts in known),
+        answered=sum(counts.answered for counts in known),
+        waited=sum(counts.waited for counts in known),
+        delay=_quantiles([counts.delays for counts in known]),
+        answer=_quantiles([counts.answers for counts in known if counts.answered]),
+    )
+
+
+def counts_from(entry: Mapping[str, Any]) -> Counts:
+    """The inverse of `asdict`."""
+    both = {name: Distribution(**entry[name]) for name in ("delays", "answers")}
+    return Counts(**{**entry, **both})
+
+
+def _quantiles(parts: list[Distribution]) -> dict[str, int]:
+    if not parts:
+        return {}
+    counts = np.zeros(_BINS, np.int64)
+    for distribution in parts:
+        counts[distribution.bins] += distribution.counts
+    shortest = min(distribution.shortest for distribution in parts)
+    longest = max(distribution.longest for distribution in parts)
+    upto = np.cumsum(counts)
+    quantiles = {}
+    for name, share in QUANTILES.items():
+        place = int(np.searchsorted(upto, math.ceil(share * int(upto[-1]))))
+        shift = max((place >> DIGITS) - 1, 0)
+        lowest = (place - (shift << DIGITS)) << shift
+        is_last = upto[place] == upto[-1]
+        quantiles[name] = longest if is_last else max(lowest, shortest)
+    return quantiles
+
+
+class Describer:
+    """Follows the operations of a shard. Memory: 16 bytes for each id, and 2 MB."""
+
+    def __init__(self) -> None:
+        self._timers = np.empty(0, _TIMER)  # by id
+        self._totals = np.zeros(3)  # armed, answered and waited, exact up to 2**53
+        # Of delays and of answers: the bins, and the shortest and the longest time.
+        self._bins = [np.zeros(_BINS, np.int64) for _ in range(2)]
+        self._ends = [np.array([LIMIT, 0]) for _ in range(2)]
+        self._last = 0
+
+    def add(self, tape: Tape) -> None:
+        """Add the next operations. O(n)."""
+        if not tape.time.size:
+            return
+        if (more := id_space_of(tape) - len(self._timers)) > 0:
+            none = np.array([(0, NONE)], _TIMER)
+            self._timers = np.concatenate([self._timers, none.repeat(more)])
+        _follow(*tape, self._timers, self._totals, *self._bins, *self._ends)
+        self._last = int(tape.time[-1])
+
+    def counts(self) -> Counts:
+        """The counts of the operations so far. O(ids)."""
+        armed, answered, waited = self._totals.tolist()
+        pending = self._timers[self._timers["deadline"] != NONE]
+        ends = np.clip(pending["deadline"], pending["armed_at"], self._last)
+        waited += float((ends - pending["armed_at"]).sum(dtype=float))
+        return Counts(
+            int(armed), int(answered), waited, *map(_distribution, self._bins, self._ends)
+        )
+
+
+def _distribution(counts: Int64s, ends: Int64s) -> Distribution:
+    bins = np.flatnonzero(counts)
+    return Distribution(bins.tolist(), counts[bins].tolist(), *ends.tolist())
+
+
+@jit
+def _bin(time):
+    """The place of a time among bins that keep DIGITS + 1 digits; short times have one each."""
+    shift = max(math.frexp(float(time))[1] - DIGITS - 1, 0)
+    return (shift << DIGITS) + (time >> shift)
+
+
+@jit
+def _count(time, bins, ends):
+    time = max(time, 0)
+    bins[_bin(time)] += 1
+    ends[0], ends[1] = min(ends[0], time), max(ends[1], time)
+
+
+@long_entry
+def _follow(time, op, ids, deadline, timers, totals, delays, answers, delay_ends, answer_ends):
+    """Follow the operations."""
+    armed, answered, waited = totals
+    for k in range(time.size):
+        now, kind, timer = time[k], op[k], ids[k]
+        armed_at, due = timers[timer]["armed_at"], timers[timer]["deadline"]
+        pending = due > now
+        if pending and kind != START:  # an answer; a start leaves the former timer alone
+            _count(now - armed_at, answers, answer_ends)
+            answered += 1
+            waited += now - armed_at
+            timers[timer]["deadline"] = NONE
+        elif kind in (START, ARM) and due != NONE:
+            waited += max(due - armed_at, 0)
+        if kind == CANCEL or (kind == REARM and not pending):
+            continue
+        _count(deadline[k] - now, delays, delay_ends)
+        armed += 1
+        timers[timer]["armed_at"], timers[timer]["deadline"] = now, deadline[k]
+    totals[0], totals[1], totals[2] = armed, answered, waited
