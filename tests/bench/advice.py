@@ -42,7 +42,7 @@ def judge(trace, max_late):
     seconds = time.process_time() - started
     candidates = {
         candidate.label: candidate
-        for candidate in contestants(traffic_of(advice.sample, bounds), trace.unit)
+        for candidate in contestants(traffic_of(trace, bounds), trace.unit)
         if bounds.allow(candidate.rounding(trace.unit))
     }
     once = outcomes(executor, advice.sample, list(candidates.values()), limit=LIMIT)

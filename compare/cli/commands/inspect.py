@@ -1,4 +1,4 @@
-"""`wheelwork inspect`: show how a log is read and the command that reads it, or describe a trace."""
+"""`wheelwork inspect`: show how a log is read and the command to read it, or describe a trace."""
 
 import shlex
 from collections.abc import Iterator, Mapping

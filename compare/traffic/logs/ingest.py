@@ -26,6 +26,7 @@ from compare.spark.session import missing_packages, plain_failures, spark_sessio
 from compare.traffic.logs.blocks import EmptyError, expand, is_readable, printable
 from compare.traffic.logs.choice import parse_condition
 from compare.traffic.logs.formats import FORMATS
+from compare.traffic.logs.formats.arrow import ArrowLog, ArrowStream
 from compare.traffic.logs.formats.base import Layout, Log, Roles
 from compare.traffic.logs.inspect import SAMPLE, values
 from compare.traffic.logs.job import MOST_ROWS, Job, Result, TooManyRows, ingest_here
@@ -37,7 +38,7 @@ from compare.traffic.logs.numbers import (
     read_times,
 )
 from compare.traffic.logs.on_spark import ingest_on_spark
-from compare.traffic.logs.opening import open_log
+from compare.traffic.logs.opening import ANY, open_log
 from compare.traffic.logs.reading import Reading, Seen
 from compare.traffic.logs.rows import KINDS, NONE, QUOTE, Meaning
 from compare.traffic.logs.time_formats import EPOCHS, FORMS, guess_form
@@ -125,9 +126,12 @@ class Ingested(Counts):
 Places = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A log: one path, directory, pattern or URI, or several; `-` is standard input."""
 
+AnyLog = Places | ArrowStream
+"""A log, or an object with rows and `__arrow_c_stream__`."""
+
 
 def ingest_requests(
-    log: Places,
+    log: AnyLog,
     out: str | os.PathLike[str],
     options: LogOptions,
     *,
@@ -143,6 +147,9 @@ def ingest_requests(
     session: "SparkSession | None" = None,
 ) -> Ingested:
     """Turn a log of requests into a trace.
+
+    `log` names files, or is an object with `__arrow_c_stream__`: a DuckDB relation, a Polars frame
+    or a table of PyArrow. Its times may be timestamps, and its durations durations or intervals.
 
     Each row starts a timer, and cancels it at its end if the answer came in time.
 
@@ -182,7 +189,7 @@ def ingest_requests(
 
 
 def ingest_touches(
-    log: Places,
+    log: AnyLog,
     out: str | os.PathLike[str],
     options: LogOptions,
     *,
@@ -198,7 +205,7 @@ def ingest_touches(
 
 
 def _ingest(
-    log: Places,
+    log: AnyLog,
     out: str | os.PathLike[str],
     options: LogOptions,
     session: "SparkSession | None",
@@ -213,19 +220,26 @@ def _ingest(
     columns = dict(roles)
     where = tuple(map(parse_condition, options.where))
     roles |= {f"where{number}": condition.column for number, condition in enumerate(where)}
-    places = [log] if isinstance(log, str | os.PathLike) else log
-    names = [os.fspath(place) for place in places]
+    streams: list[Log] = []
+    if isinstance(log, str | os.PathLike):
+        names = [os.fspath(log)]
+    elif isinstance(log, Sequence):
+        names = [os.fspath(place) for place in log]
+    else:
+        streams = [_stream(log, options)]
+        names = [streams[0].name]
     short = [name.rstrip("/").rpartition("/")[2] for name in names]
     initial_source = {"kind": kind, "log": short[0] if len(short) == 1 else short}
     with (
         new_trace(out, unit=options.unit, source=initial_source, force=options.force) as unfinished,
         _within_reach(names, options.master, session) as files,
     ):
-        logs = _opened(files, options, roles)
+        logs = _opened(files, options, streams, roles)
         for log_ in logs:
             if "id" in roles and log_.source.stream is not None:
                 raise IngestError(
-                    f"{log_.name} is a pipe; a log with ids is read twice, so write it to a file"
+                    f"{log_.name} can be read only once, and a log with ids is read twice; write it"
+                    " to a file"
                 )
         form, guessed = _time_form(logs, options)
         choice: dict[str, Any] = {"where": where, "assumed": _assumed(options)}
@@ -316,10 +330,25 @@ def _run(job: Job, master: str | None = None, session: "SparkSession | None" = N
 # ---- what is read
 
 
-def _opened(names: list[str], options: LogOptions, roles: Roles) -> list[Log]:
+def _layout(options: LogOptions) -> Layout:
+    return Layout(options.format, options.delimiter, options.columns, options.pattern)
+
+
+def _stream(stream: ArrowStream, options: LogOptions) -> Log:
+    if _layout(options) != ANY:
+        raise IngestError(
+            "an Arrow stream has columns of its own, so format, delimiter, columns and pattern"
+            " cannot be given"
+        )
+    return ArrowLog.of(stream)
+
+
+def _opened(
+    names: list[str], options: LogOptions, streams: Sequence[Log], roles: Roles
+) -> list[Log]:
     """The files of a log, whose heads have been read."""
-    layout = Layout(options.format, options.delimiter, options.columns, options.pattern)
-    logs, files = [], expand(names)
+    layout, logs = _layout(options), list(streams)
+    files = [] if streams else expand(names)
     for name in files:
         try:
             logs.append(open_log(name, layout))
