@@ -6,7 +6,7 @@ a task folds each shard. The rest of what a block says is one row of the last gr
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -67,7 +67,7 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         runs = chain.from_iterable(map(by_shard, batches))
         for number, group in groupby(runs, itemgetter(0)):
-            report = json.dumps(_write(job, number, (run for _, run in group)))
+            report = _write(job, number, (run for _, run in group))
             yield pa.RecordBatch.from_arrays([[number], [report]], schema=_REPORT)
 
     with plain_failures(f"{job.name}: the Spark job failed", {"LogError": LogError}):
@@ -82,11 +82,11 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
         table = tasks.shuffle(
             len(parts), read, schema.append(_ABOUT), shards + 1, by_start, write, _REPORT
         )
-    reports = {row["number"]: json.loads(row["report"]) for row in table.to_pylist()}
+    reports = {row["number"]: row["report"] for row in table.to_pylist()}
     # The hash left some without a row, or the log has no block.
     for number in set(range(shards + 1)) - reports.keys():
         reports[number] = _write(job, number, ())
-    *shard_reports, rest = (reports[number] for number in range(shards + 1))
+    *shard_reports, rest = (json.loads(reports[number]) for number in range(shards + 1))
     written = [
         Shard(**report | {"described": counts_from(report["described"])})
         for report in shard_reports
@@ -104,12 +104,12 @@ def _seen(entry: dict[str, Any]) -> Seen:
     return Seen(**entry | {"present": frozenset(entry["present"])})
 
 
-def _write(job: Job, number: int, runs: Iterable[pa.RecordBatch]) -> dict[str, Any]:
-    """Write a shard, or the rejected rows, and return its report."""
+def _write(job: Job, number: int, runs: Iterable[pa.RecordBatch]) -> str:
+    """Write a shard, or the rejected rows, and return its report as JSON."""
     with errors_as(LogError, f"{CANNOT_WRITE} to {job.directory.parent}"):
         if number < job.meaning.shards:
             rows = pieces(run.select(job.meaning.schema.names) for run in runs)
-            return asdict(write_shard(number, job.directory, job.meaning, rows))
+            return json.dumps(write_shard(number, job.directory, job.meaning, rows), default=vars)
         table, seen = job.rejected(), Seen()
         for row in chain.from_iterable(
             run.select(["position", "about"]).to_pylist() for run in runs
@@ -120,7 +120,7 @@ def _write(job: Job, number: int, runs: Iterable[pa.RecordBatch]) -> dict[str, A
             seen.merge(_seen(about["seen"]))
         table.close()
     seen_entry = vars(seen) | {"present": sorted(seen.present)}
-    return {"kinds": table.kinds, "examples": table.examples, "seen": seen_entry}
+    return json.dumps({"kinds": table.kinds, "examples": table.examples, "seen": seen_entry})
 
 
 def _without_start(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
