@@ -26,7 +26,7 @@ DIGITS = 11
 """The leading binary digits of a time that are kept: an error below 0.05 %."""
 _BINS = (64 - DIGITS) << DIGITS
 
-_TIMER = np.dtype([("armed_at", np.int64), ("deadline", np.int64)])
+_TIMER = np.dtype([("armed_at", np.int64), ("deadline", np.int64)], align=True)
 """The last timer with an id. Its deadline is NONE if there is none, or it was answered."""
 
 
@@ -93,7 +93,7 @@ def described(shards: Iterable[Counts]) -> Description:
     return Description(
         armed=sum(counts.armed for counts in known),
         answered=sum(counts.answered for counts in known),
-        waited=sum(counts.waited for counts in known),
+        waited=math.fsum(counts.waited for counts in known),
         delay=_quantiles([counts.delays for counts in known]),
         answer=_quantiles([counts.answers for counts in known if counts.answered]),
     )
@@ -137,13 +137,12 @@ class Describer:
 
     def add(self, tape: Tape) -> None:
         """Add the next operations. O(n)."""
-        if not tape.time.size:
-            return
         if (more := id_space_of(tape) - len(self._timers)) > 0:
             none = np.array([(0, NONE)], _TIMER)
             self._timers = np.concatenate([self._timers, none.repeat(more)])
         _follow(*tape, self._timers, self._totals, *self._bins, *self._ends)
-        self._last = int(tape.time[-1])
+        if tape.time.size:
+            self._last = int(tape.time[-1])
 
     def counts(self) -> Counts:
         """The counts of the operations so far. O(ids)."""

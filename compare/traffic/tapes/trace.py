@@ -216,10 +216,10 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
             raise TraceError(
                 f"{manifest_path}: totals.{name} is {declared}; its shards add up to {total}"
             )
-    try:
-        description = Description(**manifest["description"])
-    except TypeError as error:
-        raise TraceError(f"{manifest_path}: description: {error}") from None
+    kinds = {name: type(value) for name, value in asdict(Description()).items()}
+    if {name: type(value) for name, value in manifest["description"].items()} != kinds:
+        raise TraceError(f"{manifest_path}: description must have {', '.join(kinds)}")
+    description = Description(**manifest["description"])
     return Trace(path, manifest["unit"], manifest["source"], totals, shards, description)
 
 
@@ -282,6 +282,7 @@ def new_trace(
     target = new_target(path, force=force)
     if unit not in UNITS:
         raise TraceError(f"unit {unit!r} is not {_UNITS}")
+    Describer().add(joined([]))  # compiled into the disk cache, where workers look
     with (
         errors_as(TraceError, f"{CANNOT_WRITE} {path}"),
         new_directory(target, replace=force) as directory,
@@ -390,7 +391,8 @@ class ShardWriter:
         if rows:
             table = self._held.slice(0, rows)
             # Arrow's memory is read-only, which is another type to jitted code: copy it.
-            self._describer.add(Tape(*(np.array(column) for column in table.columns)))
+            columns = (np.array(column.to_numpy()) for column in table.columns)
+            self._describer.add(Tape(*columns))
             self._file.write_table(table, row_group_size=ROW_GROUP)
             self._held = self._held.slice(rows)
 

@@ -236,6 +236,8 @@ def test_a_manifest_that_cannot_be_read(path, written):
         ({"shards": []}, "lists no shard"),
         ({"shards": [5]}, "each shard must be an object with file, rows"),
         ({"totals": {"rows": 7}}, "totals.rows is 7; its shards add up to 6"),
+        ({"description": None}, "description is missing or not an object"),
+        ({"description": {"armed": 4}}, "description must have armed, answered, waited, delay"),
     ],
 )
 def test_manifests_that_are_wrong(path, written, changes, why):

@@ -11,7 +11,7 @@ import pytest
 from compare.base.executors import even_shares
 from compare.base.files import MANIFEST
 from compare.spark.session import failure
-from compare.traffic.tapes import ids
+from compare.traffic.tapes import description, ids
 from compare.traffic.tapes.tape import joined, validate
 from compare.traffic.tapes.trace import write_shard
 from compare.traffic.workloads import generator
@@ -78,7 +78,7 @@ def test_workers_find_the_machine_code_that_the_driver_compiled(spark, tmp_path)
         for _ in Plan.of("lognormal-low", timers=10).pieces():
             pass
         # Private: only the compiled functions know what they found in the cache.
-        functions = (generator.fill_rows, ids._assign)
+        functions = (generator.fill_rows, ids._assign, description._follow)
         yield pa.record_batch(
             {"misses": [sum(sum(f.stats.cache_misses.values()) for f in functions)]}
         )
