@@ -22,7 +22,7 @@ from compare.base.files import errors_as, reason
 from timers import TimerError
 
 BLOCK = 1 << 23
-"""Bytes of a block, about: its last line is not cut off."""
+"""Bytes of a block, about: its last line is whole."""
 HEAD_BYTES = 1 << 20
 """Uncompressed bytes from which the format of a file is determined."""
 STDIN = "-"
@@ -61,12 +61,12 @@ class Source:
 
     @property
     def cut_off(self) -> bool:
-        """Whether the file may be longer than its head."""
+        """True if the file may be longer than its head."""
         return len(self.head) == HEAD_BYTES
 
     @property
     def seekable(self) -> bool:
-        """Whether it can be read from any byte."""
+        """True if it can be read from any byte."""
         return self.stream is None and self.compression is None
 
 
@@ -76,11 +76,11 @@ class Block(NamedTuple):
     first: int  # its first byte or row, uncompressed
     length: int  # lines that begin in these bytes; or the number of a row group
     data: bytes | None = None  # of a stream
-    context: Any = None  # what a format needs to know of the bytes before
+    context: Any = None  # of a format: what the bytes before say, or the rows themselves
 
 
 _PIPES: dict[str, Source] = {}
-"""Pipes whose head has been read, which cannot be read again, and whose rest has not."""
+"""Pipes that are open: their head has been read and cannot be read again."""
 
 
 def open_source(name: str) -> Source:
@@ -137,7 +137,7 @@ def read_some(stream: Any, source: Source, size: int) -> bytes:
 
 
 Cut = Callable[[bytes, bool], int]
-"""The bytes at the beginning of some data that are whole records; all, if these are the last."""
+"""Return how many bytes of some data are whole records: all of them, if these are the last."""
 
 
 def line_end(data: bytes, last: bool) -> int:
@@ -152,7 +152,7 @@ def stream_blocks(source: Source, cut: Cut) -> Iterator[Block]:
     if stream is None:
         held, stream = b"", _decompressed(opened(source.name), source)
     while True:
-        # A record that is longer than a block is sought again only when the data has doubled.
+        # A record may be longer than a block: look for its end again when the data has doubled.
         more = read_some(stream, source, max(BLOCK - len(held), len(held)))
         held += more
         size = cut(held, not more)
@@ -172,7 +172,7 @@ def file_blocks(source: Source) -> Iterator[Block]:
 
 
 def is_readable(name: str) -> bool:
-    """Whether a path, or a URI, is one that Arrow can read."""
+    """True for a path, or a URI that Arrow can read."""
     try:
         return "://" not in name or FileSystem.from_uri(name) is not None
     except (pa.ArrowException, OSError):

@@ -30,10 +30,10 @@ class Condition(NamedTuple):
     value: str
 
     def holds(self, texts: pa.Array, point: str) -> Bools:
-        """Where it holds.
+        """Return for each text whether the condition holds.
 
-        With a number, only numbers are compared. The condition does not hold of a value that is
-        missing, or of another text.
+        If the value is a number, only numbers are compared. The condition does not hold for a
+        missing value or another text.
         """
         texts = pc.ascii_trim(texts.view(pa.string()), " ")
         value: str | float = self.value

@@ -1,7 +1,6 @@
 """Turn a log into a trace: read it, interpret each row, sort, and write tapes.
 
-Blocks of the log are read by a pure function, on threads of this process or by Spark. The rest is
-decided in the order of the log, or of its times.
+A pure function reads blocks of the log, on threads of this process or on Spark.
 """
 
 import os
@@ -51,10 +50,10 @@ if TYPE_CHECKING:
 
 
 MOST_READ = MOST_ROWS // 4
-"""The largest limit: rows that are sorted in this process, also those of requests with ids."""
+"""The largest `limit`: rows that are sorted in this process, even if they have ids."""
 
 _CHOICES = ("time_zone", "where", "limit")
-"""Fields of LogOptions that the manifest has if they are given."""
+"""Fields of LogOptions that the manifest records if they are given."""
 
 
 class IngestError(TimerError, ValueError):
@@ -63,7 +62,7 @@ class IngestError(TimerError, ValueError):
 
 @dataclass(frozen=True)
 class LogOptions:
-    """How a log is read.
+    """Options for reading a log.
 
     Raises:
         IngestError: if a choice does not exist.
@@ -75,14 +74,14 @@ class LogOptions:
     delimiter: str | None = None  # of a CSV log
     columns: tuple[str, ...] = ()  # of a CSV log without a header
     pattern: str | None = None  # of a line, with named groups: its columns
-    time_format: str = "auto"  # or one of FORMS, or as for strptime, such as "%d/%m/%Y %H:%M:%S"
+    time_format: str = "auto"  # or one of FORMS, or a format of strptime
     time_zone: str | None = None  # of times without one, such as "Europe/Berlin"; UTC if not given
     shards: int = 1
-    strict: bool = False  # whether a row that is left out is an error
+    strict: bool = False  # whether a rejected row is an error
     where: tuple[str, ...] = ()  # conditions such as "status = 504" for a row that is used
-    limit: int | None = None  # lines (with a header) or records that are read, from the beginning
-    force: bool = False  # whether a trace that exists is replaced
-    master: str | None = None  # Spark's; threads of this process if none is given
+    limit: int | None = None  # the number of lines (with a header) or records to read
+    force: bool = False  # whether to replace an existing trace
+    master: str | None = None  # of Spark; None: threads of this process
 
     def __post_init__(self) -> None:
         _check_choice("unit", self.unit, TAPE_UNITS)
@@ -92,7 +91,7 @@ class LogOptions:
         else:
             _check_choice("time format", self.time_format, ("auto", *FORMS))
         if self.pattern is not None and self.format != "auto":
-            raise IngestError("--pattern says what a line is, so --log-format cannot be given")
+            raise IngestError("--pattern describes the lines, so --log-format cannot be given")
         if self.time_zone is not None:
             check_zone(self.time_zone)
         if self.limit is not None:
@@ -111,7 +110,7 @@ class Counts:
 
     @property
     def left_out(self) -> int:
-        """How many were rejected."""
+        """The number of rejected rows."""
         return self.unreadable + self.unmatched
 
 
@@ -153,17 +152,17 @@ def ingest_requests(
 
     Each row starts a timer, and cancels it at its end if the answer came in time.
 
-    `duration` is the column with the time from start to end, or `end` that with the end, in the
-    format of the times; no value means that no answer came. Durations without a unit are in
-    `duration_unit`. `timeout` is a text such as "5s". `time_is`
-    says what the time column has, "start" or "end".
+    Either `duration` is the column with the time from start to end, or `end` the column with the
+    time of the end; a missing value means that no answer came. Durations without a unit are in
+    `duration_unit`. `timeout` is a text such as "5s". The time column has the "start" or the "end"
+    of a request, as `time_is` says.
 
     With `id`, a request has two rows with the same text in that column; the column `event` has
     `starts` in one and `ends` in the other. The files of a log may be in any order. With a
     `session`, Spark reads them. O(n log n).
 
     Raises:
-        TimerError: if anything is wrong; in that case nothing is left behind.
+        TimerError: if the log cannot be read as asked; nothing is left behind.
     """
     _check_choice("duration unit", duration_unit, EXPONENTS)
     _check_choice("time-is", time_is, ("start", "end"))
@@ -346,7 +345,7 @@ def _stream(stream: ArrowStream, options: LogOptions) -> Log:
 def _opened(
     names: list[str], options: LogOptions, streams: Sequence[Log], roles: Roles
 ) -> list[Log]:
-    """The files of a log, whose heads have been read."""
+    """Open the files of a log and read their heads."""
     layout, logs = _layout(options), list(streams)
     files = [] if streams else expand(names)
     for name in files:
@@ -366,7 +365,7 @@ def _opened(
 
 
 def _time_form(logs: Sequence[Log], options: LogOptions) -> tuple[str, bool]:
-    """The time format, and whether it was guessed from the first value that has one."""
+    """Return the time format, and whether it was guessed from the first value that has one."""
     implied = logs[0].implied_form(options.time)
     if implied is not None:
         if options.time_format not in ("auto", implied):

@@ -1,4 +1,4 @@
-"""What the beginning of a log shows: its columns, and guesses of what they are for."""
+"""Inspect the beginning of a log: its columns, and guesses of their roles."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from compare.traffic.logs.opening import open_log
 from compare.traffic.logs.time_formats import EPOCHS, NUMBER, guess_form
 
 SAMPLE = 1000
-"""The number of values of a column that are looked at."""
+"""The number of values of a column to look at."""
 
 _NAMES = {
     "time": (
@@ -43,7 +43,7 @@ _UNITS = {
 }
 _UNIT_OF = {word: unit for unit, words in _UNITS.items() for word in words}
 _SECONDS_OF_TODAY = 10**8
-"""A smaller number is hardly a time since 1970."""
+"""A smaller number is unlikely to be a time since 1970."""
 
 
 _Sample = Mapping[str, Sequence[str]]
@@ -60,7 +60,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Inspection:
-    """How a log is read; a guess is None if nothing is likely."""
+    """The layout of a log, with guesses."""
 
     log: Log
     columns: tuple[Column, ...]
@@ -102,7 +102,7 @@ def inspect(name: str, layout: Layout) -> Inspection:
 
 
 def _sample(log: Log) -> dict[str, list[str]]:
-    """The first values of the columns that are read."""
+    """The first values of each column."""
     names = [name for name in log.columns if log.columns.count(name) == 1]
     sample: dict[str, list[str]] = {}
     for block in log.beginning()[:1]:
@@ -141,7 +141,7 @@ def _form(log: Log, sample: _Sample, column: str) -> str | None:
 
 
 def _guesses(log: Log, sample: _Sample) -> dict[str, str]:
-    """What the columns are for, as far as their names or values tell."""
+    """Guess the roles of the columns from their names and values."""
     likely = {role: _by_name(log.columns, names) for role, names in _NAMES.items()}
     times = [name for name in likely["time"] if not sample.get(name) or _form(log, sample, name)]
     times += [name for name, texts in sample.items() if texts and _is_time(texts[0])]

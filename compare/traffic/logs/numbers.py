@@ -33,10 +33,10 @@ ONE = 10**FRACTION_DIGITS
 """A unit, in the unit of a fraction."""
 
 VALID, MORE, NEGATIVE, ABSENT = 1, 2, 4, 8
-"""Flags: the text is a number in range; digits beyond the fraction were cut off; it is below zero;
-there is no text."""
+"""Flags: the text is a number in range; digits beyond the fraction were cut off; the number is
+negative; there is no value."""
 NO_ZONE = -(2**15)
-"""In place of the minutes by which a time's zone is ahead of UTC."""
+"""The offset of a time without a zone."""
 MISSING = ("", "-")
 """Texts that mean no value."""
 
@@ -54,7 +54,7 @@ _PRINTED = {
     "%M": (14, 16),
     "%S": (17, 19),
 }
-"""Directive of strptime -> place of what it stands for in `2018-03-24 17:15:20`."""
+"""Directive of strptime -> the place of its value in `2018-03-24 17:15:20`."""
 
 _SPACE, _DASH, _POINT = ord(" "), ord("-"), ord(".")
 _POWERS = 10 ** np.arange(FRACTION_DIGITS + 1)
@@ -134,7 +134,7 @@ def _in_zone(numbers: Numbers, name: str, places: int) -> None:
     """Move the times without a zone, which were read as UTC, into a zone."""
     whole = numbers.whole
     place = np.flatnonzero((numbers.zone == NO_ZONE) & (numbers.flags & VALID > 0) & (whole >= 0))
-    # Python is asked once for each minute, in which clocks do not change.
+    # Once for each minute, because clocks do not change within one.
     minutes, back = np.unique(whole[place] // (60 * 10**places), return_inverse=True)
     ahead = np.array([_ahead(name, minute) for minute in minutes.tolist()], np.int64)
     whole[place] -= ahead[back] * 10**places
@@ -158,7 +158,7 @@ def read_durations(texts: pa.Array, default: str, unit: str, point: str = ".") -
 
 
 def with_value(texts: pa.Array) -> pa.Array:
-    """The texts, without those that mean that there is no value."""
+    """Replace texts that mean no value by nulls."""
     trimmed = pc.ascii_trim(texts.view(pa.string()), " ")
     return pc.if_else(pc.is_in(trimmed, pa.array(MISSING)), pa.scalar(None, texts.type), texts)
 
@@ -166,7 +166,7 @@ def with_value(texts: pa.Array) -> pa.Array:
 def _read_numbers(
     texts: pa.Array, point: str, places: int, parse: Callable[[str], _One]
 ) -> Numbers:
-    """Read plain decimal numbers in compiled code, and what it leaves with `parse`."""
+    """Read plain decimal numbers in compiled code, and all other texts with `parse`."""
     numbers = _empty(len(texts))
     if len(texts):
         _, offsets, data = texts.buffers()
@@ -202,8 +202,8 @@ def _parse_rest(
 
 @long_entry
 def _decimals(bounds, characters, point, places, whole, fraction, flags):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  # typed by its arguments
-    """Read texts that are numbers of up to 18 digits, times 10**places. Spaces around them do not
-    count. Sets no flag for any other text.
+    """Read numbers of up to 18 digits, times 10**places, ignoring spaces around them. Sets no flag
+    for any other text.
     """
     for row in range(whole.size):
         first, end = bounds[row], bounds[row + 1]

@@ -10,7 +10,7 @@ from compare.traffic.logs.formats.lines import LineLog
 from compare.traffic.logs.formats.parquet import MAGIC, ParquetLog
 
 ANY = Layout()
-"""Nothing is said about the format."""
+"""No description of the format."""
 
 _QUOTED = 80
 """Characters of a line in a message."""

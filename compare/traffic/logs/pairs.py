@@ -54,7 +54,7 @@ def paired(pieces: Iterable[Piece], timeout: int) -> Iterator[Piece]:
         row, behind = row[answers], behind[answers]
         in_time = time[behind] - time[row] < timeout
         end[row[in_time]] = time[behind[in_time]]
-        # An answer to an earlier start would be too late in the rows that follow.
+        # Later rows cannot answer these starts in time.
         ready = len(time) if piece is None else np.searchsorted(time, time[-1] - timeout, "right")
         starts = np.flatnonzero(~is_end[:ready])
         yield time[starts], end[starts], position[starts]

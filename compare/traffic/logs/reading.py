@@ -1,4 +1,4 @@
-"""How a log was read, with warnings about anything that looks wrong."""
+"""The result of reading a log, with warnings about anything that looks wrong."""
 
 from dataclasses import dataclass
 from math import gcd
@@ -27,7 +27,7 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """How a log was read, and the result."""
+    """The result of reading a log."""
 
     kind: str  # "requests" or "touches"
     unit: str
@@ -39,7 +39,7 @@ class Reading:
     last: int
     timed_out: int
     times: Times
-    units: tuple[tuple[str, str], ...] = ()  # columns of numbers, and in which unit they were read
+    units: tuple[tuple[str, str], ...] = ()  # columns of numbers, each with its unit
 
     @property
     def seconds(self) -> float:
@@ -48,7 +48,7 @@ class Reading:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about what looks wrong."""
+        """A sentence for each thing that looks wrong."""
         if not self.rows:
             return ("The log has no rows.",)
         step, without_zone, zones = self.times
@@ -91,7 +91,7 @@ def time_text(moment: int, unit: str) -> str:
 
 @dataclass
 class Seen:
-    """What was seen in some blocks of a log: sums that do not depend on their order."""
+    """Statistics of some blocks of a log; merging them does not depend on the order."""
 
     step: int = 0  # the greatest common divisor of the times, in units
     without_zone: int = 0
@@ -101,7 +101,7 @@ class Seen:
 
     def add(self, times: Int64s, zone: npt.NDArray[np.int16]) -> None:
         """Add the times of some rows, and the minutes by which their zones are ahead of UTC."""
-        # A few rows usually show that there is no common divisor.
+        # Usually a few rows already have no common divisor but 1.
         for some in (times[:100], times):
             if self.step != 1:
                 self.step = gcd(self.step, int(np.gcd.reduce(some, initial=0)))
@@ -111,7 +111,7 @@ class Seen:
         self.greatest_zone = int(zones.max(initial=self.greatest_zone))
 
     def merge(self, other: "Seen") -> None:
-        """Add what was seen in other blocks."""
+        """Add the statistics of other blocks."""
         self.step = gcd(self.step, other.step)
         self.without_zone += other.without_zone
         self.least_zone = min(self.least_zone, other.least_zone)

@@ -13,7 +13,7 @@ from compare.traffic.tapes.tape import CANCEL, START, Tape, joined
 from timers.arrays import Bools, Int32s, Int64s
 
 _GATHER = 1 << 16
-"""Rows that are gathered before they are processed, so that NumPy's cost per call does not show."""
+"""Rows that are gathered before they are processed, to spread NumPy's cost per call."""
 
 _UNSTARTED = -1  # in place of an id: the request's start has not been put on the tape yet
 
@@ -71,7 +71,7 @@ class RequestTape:
         return self._settle(before=None)
 
     def _settle(self, before: int | None) -> Tape:
-        """The operations before a time, or all."""
+        """Return the operations before a time, or all of them."""
         columns = zip(self._pending, *self._gathered, strict=True)
         requests = _Requests(*map(np.concatenate, columns))
         self._gathered, self._rows = [], 0

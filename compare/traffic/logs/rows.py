@@ -37,7 +37,7 @@ from timers.limits import LIMIT
 
 UNREADABLE, UNMATCHED = "unreadable", "unmatched"
 KINDS = (UNREADABLE, UNMATCHED)
-"""Why a row is rejected."""
+"""Reasons to reject a row."""
 
 QUOTE = 40
 """Maximum number of characters of a bad value in a message."""
@@ -77,7 +77,7 @@ class Meaning(NamedTuple):
 
     @property
     def keyed(self) -> bool:
-        """Whether rows have a key, or the id of a request in two rows, instead of an end."""
+        """True if rows have a key, or the id of a request in two rows, instead of an end."""
         return self.value in ("id", "key")
 
     @property
@@ -94,7 +94,7 @@ class Meaning(NamedTuple):
 
 
 class RejectedRow(NamedTuple):
-    """A row that is left out."""
+    """A rejected row."""
 
     number: int  # of its line or record in the block, from 0
     kind: str
@@ -209,7 +209,7 @@ def interpret(
 
 
 def _started(time: Numbers, duration: Numbers, meaning: Meaning) -> tuple[Int64s, Int64s]:
-    """When each request started and ended. An end after the timeout may be any such time."""
+    """Return the start and the end of each request. An end after the timeout may be inexact."""
     if meaning.time_is == "end":
         more = duration.flags & MORE != 0
         return time.whole - duration.whole - (duration.fraction + more > time.fraction), time.whole

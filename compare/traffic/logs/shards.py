@@ -20,7 +20,7 @@ from compare.traffic.tapes.tape import Tape
 from compare.traffic.tapes.trace import Shard, new_shard, shard_name
 
 EXAMPLES = 5
-"""The number of rejected rows that are shown."""
+"""The number of rejected rows in a message."""
 _ROWS_AT_ONCE = 1 << 16
 
 _PIECE = 1 << 18
@@ -122,7 +122,7 @@ def _behind(append: Callable[[Tape], None]) -> Iterator[Callable[[Tape], None]]:
 
 
 class Rejected:
-    """Writes the table of rejected rows; there is no file as long as there are none."""
+    """Writes the table of rejected rows. Without any there is no file."""
 
     def __init__(
         self, path: Path, files: Sequence[str], record: str, columns: Sequence[str]

@@ -18,5 +18,5 @@ FORMATS: Mapping[str, str] = {
     "csv": f"{__name__}.csv:CsvLog",
     "parquet": f"{__name__}.parquet:ParquetLog",
 }
-"""Name -> where its class is, in the order in which a file is tried on them. The command line needs
-the names without Arrow, which the classes import."""
+"""Name -> location of its class, in the order in which they are tried on a file. The command line
+needs the names without Arrow, which the classes import."""

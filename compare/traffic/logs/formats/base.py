@@ -1,4 +1,4 @@
-"""What all formats of logs have in common."""
+"""The interface of all formats of logs."""
 
 import re
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ from compare.traffic.logs.time_formats import guess_form
 from timers.arrays import Bools, Int32s
 
 Roles = Mapping[str, str]
-"""What a column is for ("time", "duration", "key", "unique") -> its name in the log."""
+"""Role of a column ("time", "duration", "key", ...) -> its name in the log."""
 
 BOM = b"\xef\xbb\xbf"
 _LISTED, _QUOTED = 20, 40
@@ -32,7 +32,7 @@ _LISTED, _QUOTED = 20, 40
 
 
 class Layout(NamedTuple):
-    """What a user says about the format of a log."""
+    """The user's description of the format of a log."""
 
     format: str = "auto"
     delimiter: str | None = None
@@ -57,10 +57,10 @@ class Log(ABC):
     columns: tuple[str, ...]
 
     format: str
-    fault: str  # what is wrong with a damaged record
+    fault: str  # the problem of a damaged record, for messages
     duration_unit: str = "s"  # usually
-    time_is: str = "start"  # the same
-    point: str = "."  # what may stand in numbers as the decimal point
+    time_is: str = "start"  # usually
+    point: str = "."  # also accepted as the decimal point of numbers
 
     record: ClassVar[str] = "line"
     # whether a record may have columns that the head does not show
@@ -69,7 +69,7 @@ class Log(ABC):
     @classmethod
     @abstractmethod
     def fits(cls, lines: list[str]) -> bool:
-        """Whether the first lines, the first of which is not blank, are in this format."""
+        """Return whether these lines, which begin with one that is not blank, have this format."""
 
     @classmethod
     @abstractmethod
@@ -91,11 +91,11 @@ class Log(ABC):
 
     @property
     def divisible(self) -> bool:
-        """Whether blocks can be read independently of each other."""
+        """True if blocks can be read independently of each other."""
         return self.source.seekable
 
     def cut(self, data: bytes, last: bool) -> int:
-        """Where a stream is cut: see `Cut`."""
+        """Cut a stream; see `Cut`."""
         return line_end(data, last)
 
     def blocks(self) -> Iterator[Block]:
@@ -125,7 +125,7 @@ class Log(ABC):
         return (name,) if name in self.columns or "," not in name else tuple(name.split(","))
 
     def has(self, name: str) -> bool:
-        """Whether the head shows the columns with a name."""
+        """Return whether the head shows the columns with a name."""
         return all(part in self.columns for part in self.parts(name))
 
     def implied_form(self, column: str) -> str | None:
@@ -141,14 +141,14 @@ class Log(ABC):
                 raise error(self.lacks(name))
 
     def lacks(self, name: str) -> str:
-        """What an error says of a column that the log does not have."""
+        """The message of an error about a missing column."""
         use = "; give `wheelwork ingest` the --columns if its first line is not a header"
         hint = use if self.headless else ""
         return f"{self.name} has no column {name!r}; it has {self.listed}{hint}"
 
     @property
     def headless(self) -> bool:
-        """Whether names of columns look like values."""
+        """True if names of columns look like values."""
         return any(guess_form(name) for name in self.columns)
 
     @property

@@ -82,7 +82,7 @@ class TsvLog(CsvLog):
 
 
 def _is_multiline(lines: list[str], delimiter: str, columns: int) -> bool:
-    """Whether a record with the right number of fields is longer than a line."""
+    """Return whether a record with the right number of fields is longer than a line."""
     if not any(line.count(QUOTE) % 2 for line in lines):
         return False
     return any(

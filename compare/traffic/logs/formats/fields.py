@@ -50,9 +50,9 @@ def split(
     quotes: bool = True,
     multiline: bool = False,
 ) -> Fields:
-    """Split lines into `count` fields, of which those in `columns` are kept.
+    """Split lines into `count` fields, and keep those in `columns`.
 
-    With `multiline` quotes may contain line ends.
+    With `multiline`, quotes may contain line ends.
     """
     fields = _by_arrow(data, delimiter, count, columns, quotes=quotes)
     if fields is None:

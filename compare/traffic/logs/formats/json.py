@@ -15,7 +15,7 @@ from compare.traffic.logs.blocks import Block, Source
 from compare.traffic.logs.formats.base import Layout, Log, Records
 
 _SEEN = 1000
-"""The number of records whose keys are the columns that a message lists."""
+"""The number of records whose keys are listed as columns."""
 _AT_ONCE = 500
 """Texts that are read at a time: few, so that their objects are soon freed."""
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]|[^\s,{}\[\]"]+', re.DOTALL)
@@ -110,7 +110,7 @@ def _object(text: bytes) -> dict[str, Any] | None:
 
 
 def _values(objects: list[dict[str, Any] | None], name: str) -> list[Any]:
-    """What each object has under a name."""
+    """The value of each object under a name."""
     if "." in name:
         return [_nested(record or {}, name) for record in objects]
     return [None if record is None else record.get(name) for record in objects]

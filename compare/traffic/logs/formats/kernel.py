@@ -44,7 +44,7 @@ class KernelTraceError(TimerError, ValueError):
 
 
 class KernelTrace(NamedTuple):
-    """What was read."""
+    """A trace of the timers of a kernel."""
 
     trace: Trace
     events: int  # starts, cancels and expiries in the text

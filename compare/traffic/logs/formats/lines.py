@@ -14,7 +14,7 @@ from compare.traffic.logs.formats.base import Layout, Log, Records
 from compare.traffic.logs.formats.patterns import EXTRAS, LINES, REST, Line
 
 _RECOGNIZED = 10
-"""The number of lines of which one must be in the format; the first may be damaged."""
+"""The first lines, one of which must match a format; others may be damaged."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ _LINE = re.compile(rb"^#[^\n]*\n?", re.MULTILINE)
 
 
 class Header(NamedTuple):
-    """What describes the lines below it."""
+    """A header block, which describes the lines below it."""
 
     separator: str = "\t"
     unset: str = "-"
@@ -40,7 +40,7 @@ class Header(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ZeekLog(Log):
-    """Lines below headers, of which there may be several in joined logs."""
+    """Lines below a header. Joined logs have several headers."""
 
     format: str = "zeek"
     fault: str = "it does not have the fields of the header above it"
