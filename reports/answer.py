@@ -1,7 +1,7 @@
-"""What the script of the page answers from: which timer costs how much in which case.
+"""Data for the page's script: the cost of every timer in every case.
 
-The script adds up, ranks and words; nothing of it is computed here. A cost is [median, low, high]
-in nanoseconds, where the interval from low to high is that of `Spread.interval`.
+The script adds the costs up, ranks the timers and words the answer. A cost is [median, low, high]
+in nanoseconds; `Spread.interval` goes from low to high.
 """
 
 from collections.abc import Mapping
@@ -18,8 +18,7 @@ CHEAP = 1e6
 """Nanoseconds of a core in each second of traffic, 0.1 %: below that, speed does not matter."""
 
 SHARES = (0.0, 0.5, 0.9, 0.99, 0.999)
-"""Shares of cancelled timers to choose from. Some timers fire in all of them: a timer that only
-ever schedules and cancels needs no order.
+"""Shares of cancelled timers to choose from. All are below 1: without expiries, no order is needed.
 """
 
 RATES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
@@ -27,8 +26,8 @@ RATES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 NOISY = 1.5
 MANY = 0.05
-"""A warning is due when the samples of more than this share of measurements scatter by more than
-that factor.
+"""The page warns if the slowest sample exceeds the fastest by the factor NOISY in more than the
+share MANY of the measurements.
 """
 
 Cost = list[float]
@@ -41,7 +40,7 @@ CALLERS: Mapping[str, tuple[str, int] | None] = {
     "Python, one by one": (TIMER, 1),
     "Python, through a SystemTimer": (SERVICE, 1),
 }
-"""Who calls -> the interface and the timers per call, or None for a compiled loop."""
+"""Caller -> interface and timers per call, or None for a compiled loop."""
 
 
 def costs_of(summary: Summary, way: tuple[str, int] | None) -> dict[int, ByTimer]:
@@ -73,12 +72,12 @@ def costs_of(summary: Summary, way: tuple[str, int] | None) -> dict[int, ByTimer
 
 
 def cost(time: Spread) -> Cost:
-    """A cost as the script has it."""
+    """A cost in the form that the script reads."""
     return [time.level, *time.interval]
 
 
 def competing(summary: Summary) -> dict[int, StoredContestant]:
-    """The contestants by number; without Python loops unless there is nothing else."""
+    """The contestants by number; Python loops only if there are no others."""
     everyone = dict(enumerate(summary.contestants))
     return {number: timer for number, timer in everyone.items() if timer.compiled} or everyone
 

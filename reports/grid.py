@@ -105,7 +105,7 @@ def _replayed(row: Mapping[str, Any]) -> Replayed:
 
 
 def _source(path: Path, row: Mapping[str, Any], *, alone: bool) -> StoredSource:
-    """What was replayed, called by its workload, with the path where others have the same."""
+    """The replayed source, named by its workload, and by its path where workloads are equal."""
     source = json.loads(row["source"])
     details = {
         "operations": row["operations"],

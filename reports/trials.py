@@ -31,7 +31,7 @@ class Case:
 
     @property
     def full(self) -> str:
-        """What it is called."""
+        """Display name."""
         return f"{DESIGNS[self.design]}, load {self.load}"
 
     short = plain = full

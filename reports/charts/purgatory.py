@@ -14,7 +14,7 @@ from reports.trials import Cases, by_case
 
 _Form = Callable[[float], str]
 _Figure = tuple[Callable[[Row], float | None], _Form]
-"""How a row's figure is computed, and how it is written. Zero and None are not drawn."""
+"""Functions that compute and format a figure of a row. Zero and None are not drawn."""
 
 
 class _Chart(NamedTuple):

@@ -18,7 +18,7 @@ from reports.trials import by_case
 
 
 def section(summary: Summary) -> Section | None:
-    """What both designs keep up with, and what they cost."""
+    """Make the section: the rates that both designs sustain, and their costs."""
     rows = summary.trials
     if not rows:
         return None

@@ -491,7 +491,7 @@ class KernelTimer(NotCopied):
         return next((place for timer, place in places if timer.handle == handle), {})
 
     def snapshot(self) -> Snapshot:
-        """What the structure holds now: wheels, lists, a heap. O(capacity).
+        """Return the contents of the structure: wheels, lists, a heap. O(capacity).
 
         For drawings, for learning and for tests.
 

@@ -55,7 +55,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 
 class Meaning(NamedTuple):
-    """How to interpret rows."""
+    """The interpretation of rows."""
 
     roles: Roles
     unit: str

@@ -42,7 +42,7 @@ class Description:
 
     @property
     def timed_out(self) -> int:
-        """How often a timer reached its deadline, also after the last operation."""
+        """The number of timers that reach their deadline, also after the last operation."""
         return self.armed - self.answered
 
     def lines(self, unit: str, span: int, shards: int) -> dict[str, str]:
@@ -79,7 +79,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Distribution:
-    """How many times are in each bin (see `_bin`), and the shortest and the longest one."""
+    """The number of times in each bin (see `_bin`), and the shortest and the longest time."""
 
     bins: list[int]  # that are not empty, ascending
     counts: list[int]
