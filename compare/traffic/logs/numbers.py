@@ -107,12 +107,8 @@ def read_times(
         return _read_numbers(texts, point, places, partial(_number, places=places))
     places = EXPONENTS[unit]
     numbers = _moments(texts, form, places, assumed.before)
-    if "%" in form:
-        numbers = _parse_rest(
-            texts, ".", numbers, partial(_strptime, form=form, places=places, before=assumed.before)
-        )
-    else:
-        numbers = _parse_rest(texts, ".", numbers, partial(_matched, form=form, places=places))
+    parse = partial(_strptime, before=assumed.before) if "%" in form else _matched
+    numbers = _parse_rest(texts, ".", numbers, partial(parse, form=form, places=places))
     if assumed.zone:
         _in_zone(numbers, assumed.zone, places)
     numbers.flags[numbers.whole < 0] |= NEGATIVE
