@@ -35,35 +35,20 @@ class SparkTasks:
     def made_by(self) -> Mapping[str, Any]:
         """See `Executor.made_by`."""
         about = engine(self._session)
-        added = {name: about[name] for name in ("spark", "java")}
         return {
             "executor": "spark",
-            "master": about["master"],
-            "versions": versions() | added,
+            "master": about.pop("master"),
+            "versions": versions() | about,
         }
 
     def map(
         self, tasks: pa.Table, function: Function, schema: pa.Schema, description: str
     ) -> pa.Table:
-        """See `Executor.map`; `shares` divides the tasks into partitions.
-
-        Raises PipelineError if a task fails.
-        """
+        """See `Executor.map`. Raises PipelineError if a task fails."""
         if not tasks.num_rows:
             return schema.empty_table()
-
-        def apply(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                yield from function(batch.drop_columns([PARTITION]), never_stopping)
-                freeze_imports()
-
-        partitions = shares(tasks.num_rows, self.workers)
-        numbers = [number for number, share in enumerate(partitions) for _ in share]
-        numbered = tasks.append_column(PARTITION, pa.array(numbers, pa.int32()))
-        rows = self._session.createDataFrame(numbered)
-        placed = rows.repartitionById(len(partitions), PARTITION)
-        with plain_failures("a task failed"), self._described(description):
-            return _collected(placed.mapInArrow(apply, from_arrow_schema(schema)), schema)
+        with plain_failures("a task failed"):
+            return self._collected(self._rows(tasks, function, schema), schema, description)
 
     def run(self, parts: int, work: Work[Result]) -> list[Result]:
         """See `Executor.run`. The results are pickled."""
@@ -73,8 +58,7 @@ class SparkTasks:
                 result = pickle.dumps(work(part, stopping))
                 yield pa.RecordBatch.from_arrays([[part], [result]], schema=_RESULTS)
 
-        tasks = pa.table({"part": pa.array(range(parts), pa.int64())})
-        table = self.map(tasks, results, _RESULTS, "run parts").sort_by("part")
+        table = self.map(_numbered(parts), results, _RESULTS, "numbered parts").sort_by("part")
         return [pickle.loads(result) for result in table["result"].to_pylist()]
 
     def shuffle(
@@ -86,28 +70,44 @@ class SparkTasks:
         order: Sequence[str],
         write: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
         out: pa.Schema,
-        description: str = "sort the rows of a log",
+        description: str = "ingest: the rows of a log by shard",
     ) -> pa.Table:
         """Read parts as rows, and write those of each group in an order.
 
         The first column of the order is the number of the group. `write` takes the rows of one
         group or of several.
         """
-        partitions = shares(parts, self.workers)
 
-        def read_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for partition in batch["id"].to_pylist():
-                    for part in partitions[partition]:
-                        yield from read(part)
-                        freeze_imports()
+        def read_parts(tasks: pa.RecordBatch, _: Stopping) -> Iterator[pa.RecordBatch]:
+            for part in tasks["part"].to_pylist():
+                yield from read(part)
 
-        numbers = self._session.range(0, len(partitions), 1, len(partitions))
-        rows = numbers.mapInArrow(read_parts, from_arrow_schema(schema))
+        rows = self._rows(_numbered(parts), read_parts, schema)
         # One partition for each group.
         ordered = rows.repartitionById(groups, order[0]).sortWithinPartitions(*order)
+        written = ordered.mapInArrow(write, from_arrow_schema(out))
+        return self._collected(written, out, description)
+
+    def _rows(self, tasks: pa.Table, function: Function, schema: pa.Schema) -> DataFrame:
+        """The results of all tasks; `shares` divides the tasks into partitions."""
+
+        def apply(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from function(batch.drop_columns([PARTITION]), never_stopping)
+                freeze_imports()
+
+        partitions = shares(tasks.num_rows, self.workers)
+        numbers = [number for number, share in enumerate(partitions) for _ in share]
+        placed = tasks.append_column(PARTITION, pa.array(numbers, pa.int32()))
+        rows = self._session.createDataFrame(placed)
+        rows = rows.repartitionById(max(len(partitions), 1), PARTITION)
+        return rows.mapInArrow(apply, from_arrow_schema(schema))
+
+    def _collected(self, frame: DataFrame, schema: pa.Schema, description: str) -> pa.Table:
         with self._described(description):
-            return _collected(ordered.mapInArrow(write, from_arrow_schema(out)), out)
+            # Not toArrow, which waits for all tasks even after an interrupt.
+            rows = [row.asDict(recursive=True) for row in frame.collect()]
+        return pa.Table.from_pylist(rows, schema)
 
     @contextmanager
     def _described(self, description: str) -> Iterator[None]:
@@ -141,10 +141,8 @@ class SparkTasks:
             self._session.sparkContext.addPyFile(file)
 
 
-def _collected(frame: DataFrame, schema: pa.Schema) -> pa.Table:
-    # Not toArrow, which waits for all tasks even after an interrupt.
-    rows = [row.asDict(recursive=True) for row in frame.collect()]
-    return pa.Table.from_pylist(rows, schema)
+def _numbered(parts: int) -> pa.Table:
+    return pa.table({"part": pa.array(range(parts), pa.int64())})
 
 
 def shares(parts: int, workers: int) -> list[range]:

@@ -49,3 +49,8 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
     columns = "--time ts --duration rtt --timeout 5s"
     said = wheelwork(f"ingest requests {log} {columns} --out ingested")
     assert open_trace(tmp_path / "ingested").totals["starts"] == 3, said
+    said = wheelwork(
+        "pipeline keepalive --operations 2_000 --shards 2 --timers delay-queue --out piped"
+    )
+    assert said.startswith("runs on     Spark ")
+    assert said.splitlines()[-1] == str(tmp_path / "piped" / "page" / "index.html")

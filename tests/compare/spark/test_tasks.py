@@ -3,6 +3,8 @@
 import gc
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,6 +47,23 @@ def test_spark_does_each_part_once(spark):
     expected = [(part, task) for task, share in enumerate(shares(20, 2)) for part in share]
     assert list(zip(parts, tasks, strict=True)) == expected
     assert max(frozen) > 10_000  # from a worker's second part on
+
+
+def test_a_job_has_its_description_and_a_later_one_has_none(spark):
+    def plus_one(tasks, stopping):
+        yield tasks.set_column(0, "x", pc.add(tasks["x"], 1))
+
+    def newest():
+        return spark.sparkContext._jsc.sc().statusStore().jobsList(None).apply(0)
+
+    tasks = pa.table({"x": pa.array(range(5), pa.int64())})
+    table = SparkTasks(spark).map(tasks, plus_one, tasks.schema, "plus one: 5 tasks")
+    assert sorted(table["x"].to_pylist()) == [1, 2, 3, 4, 5]
+    assert newest().description().get() == "plus one: 5 tasks"
+    before = newest().jobId()
+    spark.range(3).mapInArrow(lambda batches: batches, "id bigint").collect()
+    assert newest().jobId() > before
+    assert newest().description().isEmpty()
 
 
 def test_a_task_that_fails_is_one_line(spark):
