@@ -222,14 +222,17 @@ def engine(session: "SparkSession") -> dict[str, str | None]:
 
 
 def engine_text(session: "SparkSession") -> str:
-    """Say on what a session runs: Spark and its master, cores and Java as far as they are known.
+    """Say on what a session runs: Spark, master, cores, Java and pages, as far as they are known.
 
     The cores are those of the executors that have registered so far.
     """
     about = engine(session)
     known = [f"Spark {about['spark']} on {about['master'] or 'Spark Connect'}"]
     if not is_remote(session):
-        known += [f"{session.sparkContext.defaultParallelism} cores", f"Java {about['java']}"]
+        context = session.sparkContext
+        number = context.defaultParallelism
+        known += [f"{number} core{'s' * (number != 1)}", f"Java {about['java']}"]
+        known += [context.uiWebUrl] if context.uiWebUrl else []
     return ", ".join(known)
 
 
@@ -343,13 +346,14 @@ def _start(master: str) -> "SparkSession":
         try:
             # A JVM that is interrupted before its address is known would never end.
             with _interrupts(lambda number, _: interrupts.append(number)):
-                # The JVM of an earlier session is used again.
                 conf = SparkConf().setAll(list(settings.items()))
-                gateway = SparkContext._gateway or launch(conf, {"stderr": output})
+                earlier = SparkContext._gateway  # Java keeps running after a session
+                gateway = earlier or launch(conf, {"stderr": output})
             if interrupts:
                 raise KeyboardInterrupt
             SparkContext._ensure_initialized(gateway=gateway)
-            return SparkSession.builder.config(map=settings).getOrCreate()
+            # A new Java has the settings, after which come those of PYSPARK_SUBMIT_ARGS.
+            return SparkSession.builder.config(map=settings if earlier else {}).getOrCreate()
         except (PySparkException, Py4JError, OSError) as error:
             output.seek(0)
             said = "" if SparkContext._gateway else output.read().decode(errors="replace")

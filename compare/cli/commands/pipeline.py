@@ -198,16 +198,15 @@ class _Stages:
     def trace(self, name: str, asked: Mapping[str, Any], given: Mapping[str, Any]) -> "Trace":
         """Generate or ingest the trace."""
         from compare.traffic.tapes.trace import open_trace
+        from compare.trial.pipeline.generate import generate
 
         path = self._out / TRACE
+        if not path.exists() and "workload" not in asked:
+            return self._ingested(path, asked, given)
         if path.exists():
             trace = open_trace(path)
-        elif "workload" in asked:
-            from compare.trial.pipeline.generate import generate
-
-            trace = generate(name, path, **_generated(given), session=self._spark)
         else:
-            trace = self._ingested(path, asked, given)
+            trace = generate(name, path, **_generated(given), session=self._spark)
         shards = plural(len(trace.shards), "shard")
         text = f"{path}: {operations_text(trace.totals)} in {shards}, in {trace.unit}"
         click.echo(labelled("trace", text))
@@ -232,14 +231,24 @@ class _Stages:
         from compare.trial.pipeline.replay import replay_trace
         from compare.trial.pipeline.results import open_results
 
-        path = self._out / RESULTS
-        results = open_results(path, complete=False) if (path / MANIFEST).exists() else None
-        if results is None or not results.complete:
-            check = method == "compiled"
-            results = replay_trace(trace, timers, path, check=check, session=self._spark)
+        path, check = self._out / RESULTS, method == "compiled"
+        if self._is_replayed(path):
+            results = open_results(path)
+        else:
+            # A page of earlier results would be out of date. Those of another version of the timers
+            # are replaced.
+            shutil.rmtree(self._out / PAGE, ignore_errors=True)
+            results = replay_trace(
+                trace, timers, path, check=check, force=True, session=self._spark
+            )
         replayed = replays_text(path, len(timers), len(trace.shards), trace.totals["rows"])
         click.echo(labelled("replays", replayed))
         return results
+
+    def _is_replayed(self, path: Path) -> bool:
+        from compare.trial.pipeline.results import results_manifest
+
+        return path.exists() and bool(results_manifest(path)["complete"])
 
     def verified(self, results: "Results", method: str) -> "Verification":
         """The comparison with the oracle."""
@@ -252,13 +261,18 @@ class _Stages:
     def page(self, results: "Results") -> str:
         """Summarise the results, and write the page. The text has the summary, and its path."""
         from compare.cli.commands.summarise import text_of
-        from compare.trial.pipeline.summarise import summarise
+        from compare.trial.pipeline.summarise import summarise, table_of
         from reports.grid import read_grids
+        from reports.page import PAGE as FILE
         from reports.page import write_page
 
-        table = text_of(summarise(results.path).to_pylist())
-        page = write_page(read_grids([results.path]), str(results.path), self._out / PAGE)
-        return f"\n{table}\n\n{page}"
+        page = (self._out / PAGE / FILE).absolute()
+        if page.exists():
+            table = table_of(results)
+        else:
+            table = summarise(results.path)
+            write_page(read_grids([results.path]), str(results.path), page.parent)
+        return f"\n{text_of(table.to_pylist())}\n\n{page}"
 
 
 for _parameter in pipeline.params:

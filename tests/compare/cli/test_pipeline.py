@@ -59,8 +59,10 @@ class TestOnSpark:
 
         results = open_results(here / "o" / RESULTS)
         stamps = {file: file.stat().st_mtime_ns for file in results.path.rglob("shard-*")}
+        page = Path(lines[-1]).stat().st_mtime_ns
         again = self.without_spark(said, monkeypatch)
         assert again.splitlines() == lines[1:]
+        assert Path(lines[-1]).stat().st_mtime_ns == page
 
         # What is left of a replay is done, and nothing else.
         lost = results.outcome_file(1, 2)
@@ -72,6 +74,7 @@ class TestOnSpark:
         assert RUNS_ON in out
         changed = {file for file, stamp in stamps.items() if file.stat().st_mtime_ns != stamp}
         assert changed == {lost, results.expiries_file(1, 2)}
+        assert Path(lines[-1]).stat().st_mtime_ns > page
 
     def without_spark(self, said, monkeypatch):
         with monkeypatch.context() as patch:
@@ -94,6 +97,7 @@ class TestOnSpark:
         code, out, err = said(*line.split())
         assert (code, err) == (0, "")
         assert operations in out
+        assert out.count(f"o/{TRACE}") == 1
         assert "all as the oracle expects" in out
         assert (here / "o" / PAGE / MARK).exists()
 
