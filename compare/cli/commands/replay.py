@@ -64,7 +64,7 @@ def replay(
     from compare.cli.commands.verify import MISMATCHES
     from compare.cli.commands.verify import text_of as verification_text
     from compare.trial.pipeline.replay import replay_trace
-    from compare.trial.pipeline.verify import verify
+    from compare.trial.pipeline.verify import checked
     from compare.trial.replay.outcome import Outcome
 
     with nullcontext("") if out else TemporaryDirectory(prefix="wheelwork-") as temporary:
@@ -72,14 +72,15 @@ def replay(
             trace,
             timers,
             out or Path(temporary, "results"),
-            expiries=not summaries_only,
+            expiries=bool(out) and not summaries_only,
+            check=not (out or summaries_only),
             drained=not no_drain,
             **given,
         )
         totals = [sum(shards, Outcome()) for shards in results.outcomes()]
         verification = None
-        if not out and not summaries_only:
-            verification = replace(verify(results.path), path=Path(trace))
+        if results.manifest["checked"]:
+            verification = replace(checked(results), path=Path(trace))
     if as_json:
         objects = [
             {"contestant": contestant.label, "engine": contestant.engine, **outcome.as_json()}

@@ -313,9 +313,9 @@ def write_manifest(
     manifest = {
         "format": FORMAT,
         "version": VERSION,
+        **({"made_by": made_by} if made_by else {}),
         "unit": unit,
         "source": source,
-        **({"made_by": made_by} if made_by else {}),
         "shards": [shard.entry for shard in shards],
         "totals": _totals(shards),
         "description": asdict(described(shard.described for shard in shards if shard.described)),
