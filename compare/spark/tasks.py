@@ -93,8 +93,10 @@ class SparkTasks:
 
         def apply(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                yield from function(batch.drop_columns([PARTITION]), never_stopping)
-                freeze_imports()
+                for task in range(batch.num_rows):
+                    one = batch.slice(task, 1).drop_columns([PARTITION])
+                    yield from function(one, never_stopping)
+                    freeze_imports()
 
         partitions = shares(tasks.num_rows, self.workers)
         numbers = [number for number, share in enumerate(partitions) for _ in share]
