@@ -76,10 +76,10 @@ class TestOnSpark:
         assert changed == {lost, results.expiries_file(1, 2)}
         assert Path(lines[-1]).stat().st_mtime_ns > page
 
-    def without_spark(self, said, monkeypatch):
+    def without_spark(self, said, monkeypatch, line=LINE):
         with monkeypatch.context() as patch:
             patch.setattr(compare.spark.session, "spark_session", None)
-            code, out, err = said(*LINE.split())
+            code, out, err = said(*line.split())
         assert (code, err) == (0, "")
         return out
 
@@ -91,7 +91,7 @@ class TestOnSpark:
             ("--key id.orig --idle 30s --method sql", "arms"),
         ],
     )
-    def test_a_log_becomes_a_page(self, said, here, rows, operations):
+    def test_a_log_becomes_a_page(self, said, here, monkeypatch, rows, operations):
         logs.as_jsonl(here / "log")
         line = f"pipeline log --time ts {rows} --timers delay-queue --shards 2 --out o"
         code, out, err = said(*line.split())
@@ -100,6 +100,8 @@ class TestOnSpark:
         assert out.count(f"o/{TRACE}") == 1
         assert "all as the oracle expects" in out
         assert (here / "o" / PAGE / MARK).exists()
+        again = self.without_spark(said, monkeypatch, line)
+        assert again.splitlines()[1:] == out.splitlines()[-len(again.splitlines()) + 1 :]
 
     def test_a_timer_that_is_wrong_has_no_page(self, said, here):
         line = LINE.replace("hashed-wheel", "tests.compare.own_timers:Late")
