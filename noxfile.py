@@ -14,9 +14,6 @@ import nox
 
 RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
-if RUNNING not in ("3.11", "3.12", "3.13"):  # pip's own error is long, or is about Numba
-    sys.exit(f"wheelwork needs Python 3.11, 3.12 or 3.13; this is {RUNNING}")
-
 nox.options.default_venv_backend = "venv"
 logging.getLogger("nox").addFilter(lambda record: "uv binary" not in record.getMessage())
 nox.options.reuse_existing_virtualenvs = True
