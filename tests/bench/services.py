@@ -30,7 +30,7 @@ import numpy as np
 
 from timers import CascadingWheel
 from timers.services import SystemTimer, wheel_event_loop
-from timers.services.mailbox import MAILBOX_LIMIT
+from timers.services.pending import BATCH
 
 PENDING = 100_000
 PAIRS = 50_000  # per round
@@ -187,7 +187,7 @@ def separate_threads(rounds):
             entry = Entry()
             entry.moment, entry.callback = time.monotonic_ns() + len(entries), nothing
             entries.append(entry)
-            if len(entries) > MAILBOX_LIMIT:
+            if len(entries) > BATCH:
                 entries.clear()
 
     with ThreadPoolExecutor(1) as single, ThreadPoolExecutor(THREADS) as many:
@@ -310,8 +310,8 @@ def lateness_of_a_loop(make_loop, pending, rate, seconds=5):
 
 
 def back_pressure(collecting, threads=8, seconds=15):
-    """Threads that schedule at full speed: the largest mailbox, and the lateness of calls that are
-    due in 10 ms.
+    """Threads that schedule at full speed: how many calls were gathered at most, and the lateness
+    of calls that are due in 10 ms.
 
     Millions of calls are pending in the end. Collecting garbage stops all threads while it looks at
     them, a dozen times, for up to half a second.
@@ -332,8 +332,8 @@ def back_pressure(collecting, threads=8, seconds=15):
         due = time.monotonic_ns() + 10_000_000
         timer.schedule_after(0.01, lambda due=due: late.append(time.monotonic_ns() - due))
         for _ in range(10):
-            # Private: no public member says how full the mailbox is.
-            largest = max(largest, len(timer._mailbox.entries))
+            # Private: no public member says how much is gathered.
+            largest = max(largest, len(timer._pending.new))
             time.sleep(0.005)
     for thread in pool:
         thread.join()
@@ -399,7 +399,7 @@ def main():
     for collecting in (True, False):
         largest, held, (p50, p99, worst) = back_pressure(collecting)
         print(f"8 threads scheduled {held:,} calls, collector {'on' if collecting else 'off'}:")
-        print(f"  at most {largest:,} in the mailbox; ", end="")
+        print(f"  at most {largest:,} gathered; ", end="")
         print(f"lateness of 10 ms: p50 {p50:.1f} p99 {p99:.1f} max {worst:.1f} ms")
 
 

@@ -7,6 +7,7 @@ from timers.services.delayed_operation import DelayedOperation
 from timers.services.errors import (
     CallbackError,
     KeyTypeError,
+    OverloadError,
     ServiceClosedError,
     ServiceStateError,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "KeyTypeError",
     "ManualClock",
     "MonotonicClock",
+    "OverloadError",
     "Purgatory",
     "ScheduledCall",
     "ServiceClosedError",

@@ -1,5 +1,8 @@
-"""Calls that wait for their deadline, and the methods by which services make them."""
+"""Calls that wait for their deadline, and the methods by which services make and run them."""
 
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context, copy_context
 from math import floor
 from types import CoroutineType
@@ -7,78 +10,98 @@ from typing import Any, Literal
 
 from timers.errors import ParameterError, TimeRangeError
 from timers.limits import LIMIT
-from timers.services.clock import NS_PER_S, QUICK_DURATION, duration_ns, moment_ns
-from timers.services.errors import CallbackError
-from timers.services.mailbox import (
+from timers.services.clock import NS_PER_S, QUICK_DURATION, delay_ns, duration_ns, moment_ns
+from timers.services.errors import CallbackError, OverloadError
+from timers.services.pending import (
+    BATCH,
     CANCELLED,
-    MAILBOX_LIMIT,
-    NO_HANDLE,
+    DUE,
+    FINISHED,
     PENDING,
     STARTED,
-    Args,
-    Callback,
+    UNFILED,
     Entry,
-    Mailbox,
-    Work,
+    Pending,
+    release,
 )
 from timers.validation import shown
 
 Missed = Literal["skip", "burst", "delay"]
+Callback = Callable[..., object]
+Args = tuple[Any, ...]
+
+ROOM_S = 0.001  # between two looks of a caller that waits
 
 
 class ScheduledCall(Entry):
     """A call that waits for its deadline; made by the `schedule_` methods of a service.
 
-    Dropping it does not cancel the call. All methods may be called from any thread.
+    Dropping it does not cancel the call. All methods may be called wherever those of the service
+    may.
     """
 
-    __slots__ = ("_args", "_callback", "_context", "_mailbox")
+    __slots__ = ("_args", "_callback", "_context", "_pending")
 
-    _mailbox: Mailbox
-    _callback: Callback  # the token: unset once the call is done
+    _pending: Pending
+    _callback: Callback | None  # None once the call is done
     _args: Args
     _context: Context | None  # None for an empty one, which is made when the call starts
 
     def cancel(self) -> bool:
         """Cancel the call and drop its callback and arguments at once.
 
-        True exactly if the call will not run: False if it has started or was cancelled already. For
-        a periodic call, True exactly if it will not start again. O(1).
+        True if and only if the call will not run: False if it has started or was cancelled already.
+        For a periodic call, True if and only if it will not start again. O(1).
         """
-        mailbox = self._mailbox
-        if self._handle and len(mailbox.entries) >= MAILBOX_LIMIT:
-            mailbox.make_room()
-        try:
-            del self._callback  # the token
-        except AttributeError:
-            return False
-        self._state, self._args, self._context = CANCELLED, (), None
-        if self._handle:
+        pending = self._pending
+        # `pending.leave(self, CANCELLED)` in line: the call would take a tenth of the time.
+        if pending.shared:
+            lock = pending.lock
             try:
-                mailbox.entries.append(self)
-            except MemoryError:
-                mailbox.unsettled = True  # the next `apply` finds it
-        return True
+                lock.acquire()
+                cancelled = self._state == PENDING
+                if cancelled:
+                    self._state, handle = CANCELLED, self._handle
+                    if handle:
+                        pending.filed -= 1
+                        if handle > 0:
+                            pending.remove(handle)
+                    if pending.ending:
+                        pending.alarm = pending.wake(pending.latest)
+            except BaseException:
+                release(lock)
+                raise
+            lock.release()
+        elif cancelled := self._state == PENDING:
+            self._state, handle = CANCELLED, self._handle
+            if handle:
+                pending.filed -= 1
+                if handle > 0:
+                    pending.remove(handle)
+        if cancelled:
+            # Without the lock: finalizers may run.
+            self._callback, self._args, self._context = None, (), None
+        return cancelled
 
     def reschedule(self, moment: Any) -> bool:
         """Give the call a new deadline: the clock's seconds or an aware datetime.
 
-        True exactly if the former deadline will not fire. False if the call has started or was
+        True if and only if the former deadline will not fire. False if the call has started or was
         cancelled; it is not revived. A periodic call goes on from the new deadline, also if it is
         running.
 
         Raises:
             TimeTypeError, TimeRangeError: for what is not a moment.
         """
-        return self._move(moment_ns(moment, self._mailbox.clock))
+        return self._move(moment_ns(moment, self._pending.clock))
 
     def reschedule_after(self, delay: Any) -> bool:
         """Give the call a new deadline `delay` seconds (or a timedelta) from now; see `reschedule`.
 
         Raises:
-            TimeTypeError, TimeRangeError: for what is not a duration of at least 0.
+            TimeTypeError, TimeRangeError: for what is not a finite duration.
         """
-        return self._move(min(self._mailbox.now() + duration_ns(delay, "delay"), LIMIT))
+        return self._move(min(self._pending.now() + delay_ns(delay), LIMIT))
 
     def when(self) -> float:
         """The deadline in the clock's seconds.
@@ -89,7 +112,7 @@ class ScheduledCall(Entry):
 
     def done(self) -> bool:
         """Whether the call has started or was cancelled; a periodic call is done when cancelled."""
-        return not hasattr(self, "_callback")
+        return self._state != PENDING
 
     def cancelled(self) -> bool:
         """Whether the call was cancelled."""
@@ -99,34 +122,31 @@ class ScheduledCall(Entry):
         state = "cancelled" if self.cancelled() else "done" if self.done() else "pending"
         return f"<{type(self).__name__} {state} at {self.when():.9g} s>"
 
+    def _drop(self) -> None:
+        """Drop what only a run needs, without the lock: finalizers may run."""
+        self._callback, self._args, self._context = None, (), None
+
     def _move(self, moment: int) -> bool:
-        mailbox = self._mailbox
-        if len(mailbox.entries) >= MAILBOX_LIMIT:
-            mailbox.make_room()
-        with mailbox.lock:
-            if self._handle and self._state == PENDING:
-                mailbox.entries.append(self)
-            if moment < mailbox.alarm[0]:
-                mailbox.hurry()
-            if self._state != PENDING:
+        pending = self._pending
+        with pending.lock:
+            if self._state != PENDING or not pending.move(self, moment):
                 return False
-            self._moment = moment
+            if len(pending.new) >= BATCH:
+                pending.apply()
         return True
 
-    def _begin(self, moment: int) -> bool:
-        if self._moment != moment:  # no call, so no handler that moves it, comes before the `del`
+    def _begin(self) -> bool:
+        """With the lock held, start the call; False if it was cancelled or moved."""
+        if self._state != PENDING or self._handle != DUE:
             return False
-        try:
-            work = self._callback, self._args, self._context
-            del self._callback  # the token
-        except AttributeError:
-            return False
-        self._state, self._args, self._context = STARTED, work, None
+        self._state = STARTED
+        self._pending.filed -= 1
         return True
 
-    def _work(self) -> Work | None:
-        work, self._args = self._args, ()
-        return work
+    def _finish(self) -> None:
+        """Follow the end of a run."""
+        self._state = FINISHED
+        self._drop()
 
 
 class PeriodicCall(ScheduledCall):
@@ -138,51 +158,47 @@ class PeriodicCall(ScheduledCall):
     _missed: Missed
     _moved: bool  # whether it was given its next deadline while it ran
 
-    def cancelled(self) -> bool:
+    def cancel(self) -> bool:
+        """Cancel the call: True if and only if it will not start again. O(1)."""
+        with self._pending.lock:
+            if self._state == CANCELLED:
+                return False
+            if self._state == STARTED:
+                self._state = CANCELLED  # the end of the run drops the callback
+                return True
+            self._pending.leave(self, CANCELLED)
+        self._drop()
+        return True
+
+    def done(self) -> bool:
         """Whether the call was cancelled."""
-        return self.done()
+        return self._state == CANCELLED
 
     def _move(self, moment: int) -> bool:
-        if super()._move(moment):
-            return True
-        with self._mailbox.lock:
-            if self._state != STARTED or self.done():
-                return False
-            self._moment, self._moved = moment, True
-        return True
-
-    def _begin(self, moment: int) -> bool:
-        # The token stays: a cancellation from now on counts for the runs that follow.
-        if self.done() or self._state != PENDING or self._moment != moment:
-            return False
-        self._state = STARTED
-        return True
-
-    def _work(self) -> Work | None:
-        args = self._args  # before the token: whoever cancels drops them after it
-        try:
-            return self._callback, args, self._context
-        except AttributeError:
-            return None
+        with self._pending.lock:
+            if self._state == STARTED:
+                self._moment, self._moved = moment, True
+                return True
+            return super()._move(moment)
 
     def _finish(self) -> None:
-        """File the call for its next deadline, unless it was cancelled or the service is closed."""
-        mailbox, now = self._mailbox, self._mailbox.now()
-        with mailbox.lock:
-            if self._state != STARTED:
-                return
-            moment = self._moment if self._moved else self._following(now)
-            if moment < mailbox.alarm[0]:
-                mailbox.hurry()
-            mailbox.entries.append(self)
-            self._moment, self._moved, self._state = moment, False, PENDING
-            if self.done():  # whoever cancelled it may have seen another state
-                self._state = CANCELLED
-        if mailbox.closed:
-            self.cancel()
+        """Set the next deadline, unless the call was cancelled or the service is closed."""
+        pending, now = self._pending, self._moment
+        try:
+            now = pending.now()
+        finally:  # a clock that fails does not end the series
+            with pending.lock:
+                if self._state == STARTED:
+                    moment, self._moved = self._following(now), False
+                    if pending.move(self, moment) and pending.closed:
+                        pending.leave(self, CANCELLED)
+            if self._state == CANCELLED:
+                self._drop()
 
     def _following(self, now: int) -> int:
         moment, period = self._moment, self._period
+        if self._moved:
+            return moment
         match self._missed:
             case "burst":
                 return moment + period
@@ -197,43 +213,57 @@ class PeriodicCall(ScheduledCall):
 class CallScheduler:
     """What the services that run calls have in common."""
 
-    _mailbox: Mailbox
+    _pending: Pending
+    _waits = False  # whether callers wait for room, instead of an error
 
     def schedule_after(
         self, delay: Any, callback: Callback, *args: Any, context: Context | None = None
     ) -> ScheduledCall:
         """Run `callback(*args)` after `delay` seconds (or a timedelta) and return the call.
 
-        The deadline is rounded up to a unit. The callback runs in `context`, or in a copy of the
-        current one. O(1).
+        A negative delay is due at once. The deadline is rounded up to a unit. The callback runs in
+        `context`, or in a copy of the current one. O(1).
 
         Raises:
-            TimeTypeError, TimeRangeError: for what is not a duration of at least 0.
+            TimeTypeError, TimeRangeError: for what is not a finite duration.
             CallbackError: if the callback is not callable, or `context` is not a Context.
             ServiceClosedError: after `close`.
+            OverloadError: if `max_pending` calls are pending and the service refuses more.
         """
         if (type(delay) is float or type(delay) is int) and 0.0 <= delay <= QUICK_DURATION:
             duration = floor(delay * 1e9 + 0.5)
         else:
-            duration = duration_ns(delay, "delay")
-        mailbox = self._mailbox
-        moment = mailbox.now() + duration
+            duration = delay_ns(delay)
+        pending = self._pending
+        moment = pending.now() + duration
         if context is not None or not callable(callback):
             return self._post(ScheduledCall(), moment, callback, args, context)
         # The rest of `_post`, in line: each call of a function would take a tenth of the time.
         call = ScheduledCall()
-        call._mailbox, call._callback, call._args = mailbox, callback, args
+        call._pending, call._callback, call._args = pending, callback, args
         # An empty context is made when it is needed: it would take memory.
         call._context = copy_context() or None
-        call._moment, call._handle, call._state = moment, NO_HANDLE, PENDING
-        entries = mailbox.entries
-        if len(entries) >= MAILBOX_LIMIT:
-            mailbox.make_room()
-        entries.append(call)
-        if mailbox.closed:
-            mailbox.refuse(call)
-        if moment < mailbox.alarm[0]:
-            mailbox.hurry()
+        call._moment, call._handle, call._state = moment, UNFILED, PENDING
+        new = pending.new
+        if pending.shared:
+            lock = pending.lock
+            try:
+                lock.acquire()
+                special = moment < pending.alarm or pending.guarded
+                if not special:
+                    new.append(call)
+            except BaseException:
+                release(lock)
+                raise
+            lock.release()
+        else:
+            special = moment < pending.alarm or pending.guarded
+            if not special:
+                new.append(call)
+        if special:
+            self._admit(call)
+        elif len(new) >= BATCH:
+            self._relieve()
         return call
 
     def schedule_at(
@@ -246,10 +276,9 @@ class CallScheduler:
 
         Raises:
             TimeTypeError, TimeRangeError: for what is not a moment, and for a naive datetime.
-            CallbackError: if the callback is not callable, or `context` is not a Context.
-            ServiceClosedError: after `close`.
+            CallbackError, ServiceClosedError, OverloadError: as `schedule_after`.
         """
-        when = moment_ns(moment, self._mailbox.clock)
+        when = moment_ns(moment, self._pending.clock)
         return self._post(ScheduledCall(), when, callback, args, context)
 
     def schedule_every(
@@ -257,65 +286,63 @@ class CallScheduler:
         period: Any,
         callback: Callback,
         *args: Any,
+        first: Any = None,
         missed: Missed = "skip",
         context: Context | None = None,
     ) -> ScheduledCall:
-        """Run `callback(*args)` once per `period` seconds (or timedelta), first after one period.
+        """Run `callback(*args)` once per `period` seconds (or timedelta).
 
-        The phase is kept without drift and the call never overlaps itself. When a run ends after
-        the next deadline, `missed` says what follows: "skip" goes on at the first deadline that has
-        not passed, "burst" makes up for each one missed, "delay" waits a whole period from the end
-        of the run. An exception does not end the series; `cancel` does. All runs share one context.
+        The first run is after `first` seconds (or a timedelta), by default after one period. The
+        phase is kept without drift and the call never overlaps itself. When a run ends after the
+        next deadline, `missed` says what follows: "skip" goes on at the first deadline that has not
+        passed, "burst" makes up for each one missed, "delay" waits a whole period from the end of
+        the run. An exception does not end the series; `cancel` does. All runs share one context.
 
         Raises:
             TimeTypeError, TimeRangeError: for what is not a duration above 0.
             ParameterError: for another `missed`.
-            CallbackError: if the callback is not callable, or `context` is not a Context.
-            ServiceClosedError: after `close`.
+            CallbackError, ServiceClosedError, OverloadError: as `schedule_after`.
         """
         period_ns = duration_ns(period, "period")
         if not period_ns:
             raise TimeRangeError(f"period must be at least a nanosecond, not {shown(period)}")
         if missed not in ("skip", "burst", "delay"):
             raise ParameterError(f"missed must be skip, burst or delay, not {shown(missed)}")
+        delay = period_ns if first is None else delay_ns(first, "first")
         call = PeriodicCall()
         call._period, call._missed, call._moved = period_ns, missed, False
         # One context for all runs, even if it is empty: what a run sets, the next one sees.
         kept = copy_context() if context is None else context
-        return self._post(call, self._mailbox.now() + period_ns, callback, args, kept)
+        return self._post(call, self._pending.now() + delay, callback, args, kept)
 
     def time(self) -> float:
         """The clock's present time in seconds: what `schedule_at` and `when` count in."""
-        return self._mailbox.now() / NS_PER_S
+        return self._pending.now() / NS_PER_S
 
     @property
     def size(self) -> int:
-        """The number of pending calls, exact whenever no method call is in progress.
+        """The number of pending calls.
 
         Calls that are due but have not started count; a periodic call does not count while it runs.
+        Operations of purgatories count, too.
         """
-        return self._mailbox.size()
+        with self._pending.lock:
+            self._pending.apply()
+            return len(self._pending)
 
-    def _report(self, callback: Any, error: BaseException) -> None:
-        """Handle an exception of a callback."""
-        raise NotImplementedError
+    def calls(self) -> list[ScheduledCall]:
+        """The pending calls, soonest first. O(n log n) for n pending calls."""
+        calls = [each for each in self._pending.entries() if isinstance(each, ScheduledCall)]
+        return sorted(calls, key=ScheduledCall.when)
 
-    def _run(self, entry: Entry, propagate: bool = True) -> None:
-        """Run an entry; exceptions are reported, except that exits may `propagate`."""
-        work = entry._work()
-        try:
-            if work is not None:
-                callback, args, context = work
-                result = (Context() if context is None else context).run(callback, *args)
-                if type(result) is CoroutineType:
-                    result.close()
-                    raise CallbackError(f"{shown(callback)} is async, so nothing of it ran")
-        except BaseException as error:
-            if propagate and isinstance(error, (SystemExit, KeyboardInterrupt)):
-                raise
-            self._report(callback, error)
-        finally:
-            entry._finish()
+    def cancel_all(self) -> int:
+        """Cancel all pending calls, and return how many; a periodic call that runs goes on.
+
+        Operations of purgatories are not calls. O(pending).
+        """
+        return sum([call.cancel() for call in self.calls()])
+
+    # New calls
 
     def _post(
         self, call: ScheduledCall, due: int, callback: Callback, args: Args, context: Context | None
@@ -324,9 +351,109 @@ class CallScheduler:
             raise CallbackError(f"the callback must be callable, not {shown(callback)}")
         if context is not None and not isinstance(context, Context):
             raise CallbackError(f"context must be a Context, not {shown(context)}")
-        mailbox = self._mailbox
-        call._mailbox, call._callback, call._args = mailbox, callback, args
+        call._pending, call._callback, call._args = self._pending, callback, args
         call._context = (copy_context() or None) if context is None else context
-        call._moment, call._handle, call._state = due, NO_HANDLE, PENDING
-        mailbox.post(call)
+        call._moment, call._handle, call._state = due, UNFILED, PENDING
+        self._admit(call)
         return call
+
+    def _admit(self, *entries: Entry) -> None:
+        """Make entries pending, if there is room. Raises ServiceClosedError, OverloadError."""
+        pending = self._pending
+        if pending.max_pending is None:
+            with pending.lock:
+                pending.add(entries)
+        else:
+            passes = self._waits and not self._may_wait()
+            for entry in entries:
+                while not self._add_one(entry, passes):
+                    time.sleep(ROOM_S)
+        if len(pending.new) >= BATCH:
+            self._relieve()
+
+    def _add_one(self, entry: Entry, passes: bool) -> bool:
+        """Add an entry if there is room, or if it `passes` without; False if it has to wait."""
+        pending = self._pending
+        with pending.lock:
+            if passes or not pending.is_full():
+                pending.add((entry,))
+                return True
+        if not self._waits:
+            most = pending.max_pending
+            raise OverloadError(f"{pending.name} has {most} pending calls, the most that it takes")
+        return False
+
+    def _may_wait(self) -> bool:
+        """Whether this thread may wait for the driver."""
+        raise NotImplementedError
+
+    def _relieve(self) -> None:
+        """Apply what was gathered."""
+        with self._pending.lock, suppress(MemoryError):  # the driver tries again, and reports it
+            self._pending.apply()
+
+    # Running
+
+    @property
+    def _propagates(self) -> bool:
+        """Whether SystemExit and KeyboardInterrupt of callbacks go to whoever drives."""
+        return True
+
+    def _report(self, callback: Any, error: BaseException) -> None:
+        """Handle an exception of a callback; None for one of the timer itself."""
+        raise NotImplementedError
+
+    def _run_next(self) -> None:
+        """Start the first entry that is due, and run it, unless it was cancelled or moved."""
+        pending: Any = self._pending
+        entry: Any = None
+        was_pending = False
+        try:
+            with pending.lock:
+                entry = pending.due[0]
+                was_pending = entry._state == PENDING
+                begun = entry._begin()
+                pending.due.popleft()
+            if begun:
+                self._start(entry)
+        except BaseException as error:
+            # An executor refused it, or a signal handler raised before it ran.
+            if not was_pending or entry._state != STARTED:
+                raise
+            try:
+                self._fail(entry._callback, error, self._propagates)
+            finally:
+                self._finish(entry, self._propagates)
+
+    def _start(self, entry: Any) -> None:
+        self._run(entry, self._propagates)
+
+    def _run(self, entry: Any, propagate: bool) -> None:
+        """Run an entry that has begun; report exceptions, except that exits may `propagate`."""
+        try:
+            if entry._state != CANCELLED:  # a periodic call may be, since it began
+                context = Context() if entry._context is None else entry._context
+                result = context.run(entry._callback, *entry._args)
+                if type(result) is CoroutineType:
+                    result.close()
+                    name = shown(entry._callback)
+                    raise CallbackError(f"{name} is async, so nothing of it ran")
+        except BaseException as error:
+            self._fail(entry._callback, error, propagate)
+        finally:
+            self._finish(entry, propagate)
+
+    def _fail(self, callback: Any, error: BaseException, propagate: bool) -> None:
+        """Report the exception that is being handled, unless it is to propagate."""
+        if propagate and isinstance(error, (SystemExit, KeyboardInterrupt)):
+            raise error
+        self._report(callback, error)
+
+    def _finish(self, entry: Any, propagate: bool) -> None:
+        """Finish a run, even if the clock fails or a signal handler raises meanwhile."""
+        try:
+            entry._finish()
+        except BaseException as error:
+            if entry._state == STARTED:
+                entry._finish()
+            self._fail(None, error, propagate)

@@ -5,6 +5,7 @@ clamped to it; they never wrap.
 """
 
 import operator
+import os
 import threading
 import time
 import weakref
@@ -52,12 +53,18 @@ class ManualClock:
     due, and what it schedules within the span runs in the same `advance`. The wall clock starts at
     1970-01-01 UTC and moves with it. Services on one clock run in the order of their deadlines, and
     where these are equal in the order of their construction.
+
+    With `autojump=True`, an event loop on this clock (`wheel_event_loop(clock=...)`) does not wait:
+    whenever it has nothing to do, the clock jumps to the loop's next deadline.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, autojump: bool = False) -> None:
+        self.autojump = autojump
         self._now = 0
         self._advancing = threading.Lock()
+        self._thread = 0  # the one that holds it
         self._services: list[weakref.ref[Any]] = []
+        _manual_clocks.add(self)
 
     def now(self) -> int:
         """Nanoseconds since the clock was made, as moved by `advance`."""
@@ -78,9 +85,25 @@ class ManualClock:
         duration = duration_ns(seconds, "seconds")
         if duration > LIMIT - self._now:
             raise TimeRangeError(f"advance by {seconds} would pass the end of the clock")
+        self._advance(duration)
+
+    def _jump(self, duration: int | None) -> bool:
+        """Move on by `duration`, or to the next deadline of a service if that is earlier; False
+        without either.
+        """
+        moments = [service._next_moment() for service in self._alive()]
+        targets = [moment for moment in moments if moment is not None]
+        if duration is not None:
+            targets.append(self._now + duration)
+        if targets:
+            self._advance(max(min(*targets, LIMIT) - self._now, 0))
+        return bool(targets)
+
+    def _advance(self, duration: int) -> None:
         if self._advancing.locked():
             raise ClockError("the clock is already advancing; a callback must not advance it")
         with self._advancing:
+            self._thread = threading.get_ident()
             self._run_until(self._now + duration)
 
     def _run_until(self, target: int) -> None:
@@ -106,26 +129,52 @@ class ManualClock:
         self._services = [reference for reference in self._services if reference() is not None]
         return [service for reference in self._services if (service := reference()) is not None]
 
+    def _after_fork(self) -> None:
+        """Let a forked child advance the clock if a thread did that it does not have."""
+        if self._thread != threading.get_ident():
+            self._advancing = threading.Lock()
+
+
+_manual_clocks: "weakref.WeakSet[ManualClock]" = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for clock in list(_manual_clocks):
+        clock._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
 
 def duration_ns(value: Any, name: str) -> int:
     """A duration of at least 0, in seconds or as a timedelta, in nanoseconds up to 2**63 - 1.
 
-    Raises TimeTypeError for what is not a number, TimeRangeError for negative values and NaN.
+    Raises TimeTypeError for what is not a number; TimeRangeError for negative values, NaN and
+    infinity.
     """
-    if isinstance(value, timedelta):
-        duration = _span_ns(value)
-    else:
-        duration = seconds_ns(value, name, "seconds or a timedelta")
+    duration = _signed_ns(value, name)
     if duration < 0:
         raise TimeRangeError(f"{name} must not be negative, not {shown(value)}")
     return min(duration, LIMIT)
+
+
+def delay_ns(value: Any, name: str = "delay") -> int:
+    """A delay in the same way; a negative one is 0."""
+    return min(max(_signed_ns(value, name), 0), LIMIT)
+
+
+def _signed_ns(value: Any, name: str) -> int:
+    if isinstance(value, timedelta):
+        return _span_ns(value)
+    return seconds_ns(value, name, "seconds or a timedelta")
 
 
 def moment_ns(value: Any, clock: Clock) -> int:
     """A moment in the clock's seconds, or an aware datetime, in nanoseconds of the clock.
 
     A datetime is converted once, with the wall clock's present offset. Raises TimeTypeError for
-    what is neither, TimeRangeError for NaN and for naive datetimes.
+    what is neither, TimeRangeError for NaN, infinity and naive datetimes.
     """
     if isinstance(value, datetime):
         if value.utcoffset() is None:
@@ -137,10 +186,10 @@ def moment_ns(value: Any, clock: Clock) -> int:
 
 
 def seconds_ns(value: Any, name: str, types: str) -> int:
-    """Seconds in nanoseconds, negative or beyond 2**63 as they are; infinity is 2**63 - 1.
+    """Seconds in nanoseconds, also negative or beyond 2**63.
 
     Raises TimeTypeError for what is not a number, with `types` as what is legal; TimeRangeError for
-    NaN.
+    NaN and infinity.
     """
     if hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_)):
         try:
@@ -151,8 +200,8 @@ def seconds_ns(value: Any, name: str, types: str) -> int:
         raise _wrong_type(value, name, types)
     try:
         numerator, denominator = value.as_integer_ratio()
-    except OverflowError:  # infinity
-        return LIMIT if value > 0 else -LIMIT
+    except OverflowError:
+        raise TimeRangeError(f"{name} must be finite, not {shown(value)}") from None
     except ValueError:
         raise TimeRangeError(f"{name} must be a number, not NaN") from None
     return int((2 * numerator * NS_PER_S + denominator) // (2 * denominator))

@@ -14,6 +14,10 @@ class ServiceStateError(TimerError, RuntimeError):
     """A service was used from the wrong thread or loop, or in a state that does not allow it."""
 
 
+class OverloadError(TimerError, RuntimeError):
+    """A service has `max_pending` calls and refuses another one."""
+
+
 class CallbackError(TimerError, TypeError):
     """A callback is not callable, or what it should run in is not a Context."""
 

@@ -5,21 +5,29 @@ libraries on top) uses the timer without a changed line. Of the loop, only docum
 overridden and used. It knows one call itself, the alarm at the next expiry of the timer. The
 `call_later` and `call_at` of a loop call each other through `self`, in CPython and uvloop in
 opposite directions; so both pass the alarm on.
+
+The alarm appends what is due to what the loop has ready, with `call_soon`. So no call overtakes
+what was ready before it, even if the callbacks in between take longer than its delay.
 """
 
 import asyncio
+import selectors
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import cache
-from math import floor
+from math import ceil
 from typing import Any
 
+from timers.errors import ParameterError
 from timers.limits import LIMIT
 from timers.protocol import Timer
 from timers.schemes.cascading_wheel import CascadingWheel
 from timers.services.async_timer import LoopDriver
-from timers.services.clock import QUICK_DURATION, seconds_ns
-from timers.services.mailbox import CANCELLED, MAILBOX_LIMIT, NO_HANDLE, PENDING, STARTED
+from timers.services.clock import NS_PER_S, QUICK_DURATION, Clock, ManualClock, seconds_ns
+from timers.services.errors import OverloadError
+from timers.services.pending import BATCH, CANCELLED, DUE, PENDING, STARTED, UNFILED
+from timers.validation import shown
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
@@ -29,65 +37,110 @@ def wheel_event_loop(
     *,
     base: type[asyncio.AbstractEventLoop] | None = None,
     unit_ns: int = 100_000,
-) -> LoopFactory:
-    """A loop factory for `asyncio.Runner` and `asyncio.run`, whose loops keep their calls in a
-    timer.
+    clock: Clock | None = None,
+    max_pending: int | None = None,
+) -> Any:
+    """A factory, for `asyncio.Runner` and `asyncio.run`, of loops that keep their calls in a timer.
+
+    Without arguments it is a loop, which as a factory returns itself first: so `wheel_event_loop`
+    is a loop factory, and `wheel_event_loop()` is, too.
 
     `timer_factory` makes an empty timer for each loop; one unit of it is `unit_ns` nanoseconds, and
     deadlines are rounded up to a unit. `base` is the class of loop that runs everything else:
     asyncio's own, or another one whose `call_later` and `call_at` may be overridden, such as
-    `uvloop.Loop`. Scheduling and cancelling are O(1) with a wheel, whatever the number of pending
-    calls; asyncio's own heap takes O(log n).
+    `uvloop.Loop`. `clock` is the loop's clock; on `ManualClock(autojump=True)`, waiting takes no
+    time. With `max_pending`, a call beyond that number raises OverloadError. Scheduling and
+    cancelling are O(1) with a wheel, whatever the number of pending calls; asyncio's own heap takes
+    O(log n).
+
+    Raises:
+        ParameterError: for what is not a factory, a class of loops or a clock, and for a clock on a
+            base other than asyncio's SelectorEventLoop.
     """
     chosen: Any = base or getattr(asyncio, "EventLoop", asyncio.SelectorEventLoop)
-    loop_class = _wheel_class(chosen)
-    return lambda: loop_class(timer_factory(), unit_ns)
+    if not callable(timer_factory):
+        raise ParameterError(f"timer_factory must be callable, not {shown(timer_factory)}")
+    is_class = isinstance(chosen, type)
+    if not (is_class and issubclass(chosen, asyncio.AbstractEventLoop)):
+        raise ParameterError(f"base must be a class of event loops, not {shown(base)}")
+    if clock is not None and not callable(getattr(clock, "now", None)):
+        raise ParameterError(f"clock must be a Clock, not {shown(clock)}")
+    if clock is not None and not issubclass(chosen, asyncio.SelectorEventLoop):
+        raise ParameterError("a loop with a clock needs asyncio's SelectorEventLoop as its base")
+    jumps = isinstance(clock, ManualClock) and clock.autojump
+    cls: Any = chosen  # a class; mypy narrows the other name
+    loop_class = _wheel_class(cls)
+
+    def make() -> asyncio.AbstractEventLoop:
+        arguments = (_JumpingSelector(clock),) if jumps else ()
+        loop: asyncio.AbstractEventLoop = loop_class(
+            timer_factory(), unit_ns, *arguments, clock=clock, max_pending=max_pending
+        )
+        return loop
+
+    options = (timer_factory, base, unit_ns, clock, max_pending)
+    if options != (CascadingWheel, None, 100_000, None, None):
+        return make
+    first: Any = make()
+    first.make_another = make
+    return first
 
 
 class WheelHandle(asyncio.TimerHandle):
-    """What `call_later` returns: also an entry of the loop's mailbox."""
+    """The handle that `call_later` returns; also an entry of the loop's pending calls."""
 
-    __slots__ = ("_handle", "_moment", "_state")
+    __slots__ = ("_handle", "_moment", "_ready", "_state")
 
     def cancel(self: Any) -> None:
         """Cancel the call. O(1)."""
         loop = self._loop
-        mailbox = loop.wheel
-        if len(mailbox.entries) >= MAILBOX_LIMIT:
-            mailbox.make_room()
         if loop.debugging and not self._cancelled:
             self._repr = repr(self)  # as asyncio does: the callback is dropped
         if self._state == PENDING:
-            if self._handle:
-                mailbox.entries.append(self)
-            self._state = CANCELLED
+            self._state, self._cancelled, handle = CANCELLED, True, self._handle
+            if handle:
+                wheel = loop.wheel
+                wheel.filed -= 1
+                if handle > 0:
+                    wheel.remove(handle)
+        elif self._ready is not None:
+            self._ready.cancel()
         self._cancelled = True
         self._callback = self._args = None
 
-    def _begin(self, moment: int) -> bool:
-        if self._state != PENDING:
-            return False
-        self._state = STARTED
-        return True
-
-    def _finish(self) -> None:
-        """It runs only once."""
-
 
 class _WheelLoop(asyncio.AbstractEventLoop):
-    """What a class of loops is given: its calls go into a timer."""
+    """Mixin that routes a loop's calls through a timer."""
 
-    def __init__(self, timer: Timer, unit_ns: int, *arguments: Any) -> None:
+    def __init__(
+        self,
+        timer: Timer,
+        unit_ns: int,
+        *arguments: Any,
+        clock: Clock | None = None,
+        max_pending: int | None = None,
+    ) -> None:
+        if clock is not None:
+            self.time = lambda: clock.now() / NS_PER_S  # type: ignore[method-assign]
         super().__init__(*arguments)
         self.debugging = self.get_debug()
+        self.make_another: LoopFactory | None = None
+        self._is_taken = False
         try:
             self._driver = LoopDriver(
-                timer, unit_ns, self, self.call_soon, _run_handle, "Event loop"
+                timer, unit_ns, self, self._pass_on, "Event loop", max_pending
             )
         except BaseException:
             super().close()
             raise
-        self.wheel = self._driver.mailbox
+        self.wheel = self._driver.pending
+
+    def __call__(self) -> asyncio.AbstractEventLoop:
+        """As a loop factory: this loop, and afterwards others of its kind."""
+        if self._is_taken and self.make_another is not None:
+            return self.make_another()
+        self._is_taken = True
+        return self
 
     def call_later(  # type: ignore[override]  # returns what uvloop returns, too
         self, delay: Any, callback: Any, *args: Any, context: Any = None
@@ -113,6 +166,7 @@ class _WheelLoop(asyncio.AbstractEventLoop):
         if self.debugging:
             self.call_soon(callback, *args).cancel()  # checks the thread and the callback
             handle: Any = WheelHandle(when, callback, args, self, context)
+            del handle._source_traceback[-2:]  # two frames of ours
         else:
             # The two constructors would take a third of the time. A test compares the slots.
             handle = WheelHandle.__new__(WheelHandle)
@@ -121,19 +175,44 @@ class _WheelLoop(asyncio.AbstractEventLoop):
             handle._when, handle._cancelled, handle._scheduled = when, False, False
             handle._repr = handle._source_traceback = None
         if type(when) is float and 0.0 <= when <= QUICK_DURATION:
-            moment = floor(when * 1e9)
+            moment = int(when * 1e9 + 0.5)
         else:
-            moment = min(max(seconds_ns(when, "when", "seconds"), 0), LIMIT)
-        handle._moment, handle._handle, handle._state = moment, NO_HANDLE, PENDING
-        mailbox = self.wheel
-        if len(mailbox.entries) >= MAILBOX_LIMIT:
-            mailbox.make_room()
-        if mailbox.closed:
-            raise RuntimeError("Event loop is closed")
-        if moment < mailbox.alarm[0]:
-            mailbox.hurry()
-        mailbox.entries.append(handle)
+            moment = _moment_of(when)
+        handle._moment, handle._handle, handle._state = moment, UNFILED, PENDING
+        handle._ready = None
+        wheel = self.wheel
+        if moment < wheel.alarm or wheel.guarded:
+            self._add(handle)
+        else:
+            wheel.new.append(handle)
+        if len(wheel.new) >= BATCH:
+            with suppress(MemoryError):  # the next turn tries again, and raises it
+                wheel.apply()
         return handle
+
+    def _add(self, handle: Any) -> None:
+        """Take a call that is the earliest, or may have to be refused."""
+        wheel = self.wheel
+        if wheel.closed:
+            raise RuntimeError("Event loop is closed")
+        if wheel.is_full():
+            raise OverloadError(f"{wheel.name} has {wheel.max_pending} pending calls, the most")
+        wheel.add([handle])
+
+    def _pass_on(self) -> None:
+        """Append what is due to what is ready."""
+        due: Any = self.wheel.due
+        while due:
+            handle = due[0]
+            if handle._state == PENDING and handle._handle == DUE:
+                handle._state = STARTED
+                self.wheel.filed -= 1
+                handle._ready = self.call_soon(
+                    handle._callback, *handle._args, context=handle._context
+                )
+                if self.debugging:  # the place that asked for the call, not this one
+                    handle._ready._source_traceback = handle._source_traceback
+            due.popleft()
 
     def close(self) -> None:
         """As in asyncio; pending calls never run."""
@@ -148,11 +227,29 @@ class _WheelLoop(asyncio.AbstractEventLoop):
 
 
 @cache
-def _wheel_class(base: type) -> Any:
+def _wheel_class(base: Any) -> Any:
     """The class of loops that keep their calls in a timer."""
     return type("WheelEventLoop", (_WheelLoop, base), {})
 
 
-def _run_handle(handle: Any) -> None:
-    if not handle._cancelled:  # by a signal handler, since it began
-        handle._run()
+def _moment_of(when: Any) -> int:
+    """A loop's time in nanoseconds, within the range; infinity is its end."""
+    if when == float("inf"):
+        return LIMIT
+    return min(max(seconds_ns(when, "when", "seconds"), 0), LIMIT)
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Moves the clock instead of waiting for time to pass."""
+
+    def __init__(self, clock: Any) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def select(self, timeout: float | None = None) -> Any:
+        """As in the base class. Without a deadline to which the clock could jump, it waits."""
+        events = super().select(0)
+        if events or timeout == 0:
+            return events
+        jumped = self._clock._jump(None if timeout is None else max(ceil(timeout * NS_PER_S), 1))
+        return super().select(0 if jumped else timeout)

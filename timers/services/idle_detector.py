@@ -44,15 +44,19 @@ class IdleDetector:
     ([], ['b', 'c'], 0)
 
     Raises:
-        TimeTypeError, TimeRangeError: for a timeout or tick that is not a duration, or a tick of 0.
+        TimeTypeError, TimeRangeError: for a timeout or tick that is not a duration, or a tick
+            of 0 or above the timeout.
         ParameterError: for what is not a timer, or one that is not empty or not at time 0.
     """
 
     def __init__(self, timeout: Any = 30.0, tick: Any = 1.0, timer: Timer | None = None) -> None:
         self._timeout = duration_ns(timeout, "timeout")
         self._tick = duration_ns(tick, "tick")
-        if not self._tick:
-            raise TimeRangeError(f"tick must be at least a nanosecond, not {shown(tick)}")
+        if not 0 < self._tick <= self._timeout:
+            raise TimeRangeError(
+                "the tick must be at least a nanosecond, and at most the timeout: "
+                f"not {shown(tick)} with a timeout of {shown(timeout)}"
+            )
         if timer is None:
             slots = 1 << (self._timeout // self._tick + 2).bit_length()
             timer = HierarchicalWheel(wheel_size=min(slots, _LARGEST_WHEEL))

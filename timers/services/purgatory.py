@@ -3,28 +3,38 @@
 A pending operation is in the timer, and in a list of watchers for each of its keys. When it
 completes, it leaves the timer at once, but stays in the lists until one of its keys is checked or
 all lists are purged.
+
+Everything here changes while the lock of the timer's service is held, which is re-entrant:
+finalizers, signal handlers and comparisons of keys may use the purgatory. Operations that they add
+while others are being removed are kept; what they remove is left to the interrupted frame.
 """
 
 import math
-import threading
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
-from itertools import repeat
-from operator import length_hint
 
 from timers.errors import ParameterError
 from timers.limits import LIMIT
-from timers.services.calls import ScheduledCall
+from timers.services.calls import CallScheduler, ScheduledCall
 from timers.services.clock import NS_PER_S
-from timers.services.delayed_operation import UNWATCHED, DelayedOperation, try_each
-from timers.services.errors import ServiceClosedError, ServiceStateError, check_key, key_list
-from timers.services.mailbox import PENDING
-from timers.services.system_timer import SystemTimer
+from timers.services.delayed_operation import UNWATCHED, DelayedOperation
+from timers.services.errors import (
+    OverloadError,
+    ServiceClosedError,
+    ServiceStateError,
+    check_key,
+    key_list,
+)
+from timers.services.pending import PENDING
 from timers.validation import as_parameter, shown
+
+OnError = Callable[[DelayedOperation, Exception], object]
 
 PURGE_PERIOD = 0.05
 """Minimum seconds between two automatic purges; each looks at every entry of every list."""
 
+_KEYS = 256  # whose lists a purge looks at before it releases the lock
+_NOBODY: list[DelayedOperation] = []
 _NO_KEYS = (object(),)
 """Watched in place of no keys, so that `shutdown` finds the operations."""
 
@@ -32,12 +42,13 @@ _NO_KEYS = (object(),)
 class Purgatory:
     """Operations that wait until one of their keys makes progress, or until they time out.
 
-    `timer` is a SystemTimer, which may serve others as well; it runs the timeouts. A completed
-    operation leaves it at once, but stays in the lists of its keys. The timer purges these when the
-    estimated total of watched operations exceeds the number pending by more than `purge_interval`,
-    at most once in 50 ms (`PURGE_PERIOD`). With `reaper=False` it does not, and you call `purge`.
-    Any thread may call any method. An exception of `try_complete` in `check_and_complete`, or of a
-    timeout, goes to the timer's `on_error`, and the others go on. See docs/services.md.
+    `timer` is a SystemTimer or an AsyncTimer, which may serve others as well; it runs the timeouts.
+    A completed operation leaves it at once, but stays in the lists of its keys. The timer purges
+    these when the estimated total of watched operations exceeds the number pending by more than
+    `purge_interval`, at most once in 50 ms (`PURGE_PERIOD`). With `reaper=False` it does not, and
+    you call `purge`. Any thread may call any method; on an AsyncTimer, the thread of its loop. An
+    exception of `try_complete` in `check_and_complete`, or of a timeout, goes to the timer's
+    `on_error` (an AsyncTimer's loop has a handler), and the others go on. See docs/services.md.
 
     >>> from timers import HierarchicalWheel
     >>> from timers.services import DelayedOperation, ManualClock, SystemTimer
@@ -58,37 +69,34 @@ class Purgatory:
     1
 
     Raises:
-        ParameterError: for a negative `purge_interval`, or what is not a SystemTimer.
+        ParameterError: for a negative `purge_interval`, or what is neither a SystemTimer nor an
+            AsyncTimer.
     """
 
     def __init__(
-        self, name: str, timer: SystemTimer, *, purge_interval: int = 1000, reaper: bool = True
+        self, name: str, timer: CallScheduler, *, purge_interval: int = 1000, reaper: bool = True
     ) -> None:
-        if not isinstance(timer, SystemTimer):
-            raise ParameterError(f"timer must be a SystemTimer, not {shown(timer)}")
+        if not isinstance(timer, CallScheduler):
+            raise ParameterError(f"timer must be a SystemTimer or AsyncTimer, not {shown(timer)}")
         self.name = name
-        self._timer, self._mailbox = timer, timer._mailbox
+        self._timer, self._pending = timer, timer._pending
         interval = as_parameter(purge_interval, "purge_interval", 0, LIMIT)
         self._interval = interval if reaper else math.inf
         self._closed = False
-        # What follows changes while the lock of the timer's mailbox is held, which is re-entrant:
-        # finalizers, handlers and comparisons of keys may use the purgatory. What they add while
-        # something is being removed is kept; what they remove is left to the interrupted frame.
         self._lists: dict[Hashable, list[DelayedOperation]] = {}
-        self._removing = threading.Lock()  # held within `_drop_completed`
+        self._removing = False  # whether a frame below removes operations from the lists
         self._entered = 0  # operations that came to be watched
-        # For each of these that completes, times out or is cancelled, `next` takes one None from
-        # `_ends`, without the lock: it is one step of CPython, and needs no memory.
-        self._ends = repeat(None, LIMIT)
-        self._ends_at_purge = LIMIT  # how many were left
-        self._purge_below = LIMIT - self._interval  # if no more are left, a purge is asked for
-        self._next_purge = timer._mailbox.now()  # not before this moment
+        self._left = 0  # of these, completed, timed out or cancelled
+        self._left_at_purge = 0
+        self._purge_above = self._interval  # before one more leaves, a purge is asked for
+        self._next_purge = timer._pending.now()  # not before this moment
         self._purge: ScheduledCall | None = None  # the one that was asked for last
 
     @property
     def delayed(self) -> int:
         """The number of pending operations, exactly. O(1)."""
-        return self._entered - LIMIT + length_hint(self._ends)
+        with self._pending.lock:
+            return self._entered - self._left
 
     @property
     def estimated_total(self) -> int:
@@ -96,14 +104,16 @@ class Purgatory:
         for each operation watched since. Those that left the lists without a purge still count.
         O(1).
         """
-        return self._entered - LIMIT + self._ends_at_purge
+        with self._pending.lock:
+            return self._entered - self._left_at_purge
 
     @property
     def watched(self) -> int:
         """The sum of the lengths of all lists: an operation counts once for each of its keys, or
         once without keys, until it is found to be completed. O(keys).
         """
-        return sum(map(len, list(self._lists.values())))
+        with self._pending.lock:
+            return sum(map(len, list(self._lists.values())))
 
     def try_complete_else_watch(
         self, operation: DelayedOperation, keys: Iterable[Hashable]
@@ -120,6 +130,7 @@ class Purgatory:
             ParameterError: for what is not a DelayedOperation, or one without its `__init__`.
             ServiceStateError: if a purgatory watches it already; that one goes on.
             ServiceClosedError: after `shutdown`, or after `close` of the timer.
+            OverloadError: if the timer refuses more.
         """
         return self.try_complete_else_watch_many([operation], keys) > 0
 
@@ -137,17 +148,27 @@ class Purgatory:
         """
         operations = list(operations)
         self._check(operations)
+        claim: list[None] = [None]
         waiting: list[DelayedOperation] = []
         try:
-            completed = try_each(operations)
-            if pending := _pending(operations):
-                self._watch(pending, _checked(keys), waiting)
-                completed += try_each(waiting)
-                if pending := _pending(waiting):
-                    self._schedule(pending)
+            with self._pending.lock:
+                claimed = _claim(operations, claim)
+            completed = _try_all(claimed)
+            if completed < len(operations) and _any_pending(operations):
+                known, now = _checked(keys), self._pending.now()
+                with self._pending.lock:
+                    self._watch(operations, known, now, waiting)
+                    if len(claimed) < len(operations):  # somebody else tries the others
+                        claimed = _claim(waiting, claim)
+                completed += _try_all(claimed)
+            completed += self._release(claim, claimed)
+            if pending := _pending(waiting):
+                self._schedule(pending)
         except BaseException:
             _withdraw(operations, waiting)
             raise
+        finally:
+            claim.clear()
         return completed
 
     def check_and_complete(self, key: Hashable) -> int:
@@ -157,13 +178,18 @@ class Purgatory:
             KeyTypeError: for a key that is not hashable.
         """
         check_key(key)
-        watchers = self._lists.get(key)
-        if watchers is None:
-            return 0
-        operations = watchers.copy()
-        completed = try_each(operations, self._report)
-        if len(_pending(operations)) < len(operations):
-            self._drop_completed(key)
+        claim: list[None] = [None]
+        try:
+            with self._pending.lock:
+                watchers = self._lists.get(key)
+                if watchers is None:
+                    return 0
+                claimed = _claim(watchers, claim)
+            completed = _try_all(claimed, self._report)
+            completed += self._release(claim, claimed, self._report)
+        finally:
+            claim.clear()
+        self._drop_completed([key])
         return completed
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
@@ -174,9 +200,10 @@ class Purgatory:
             KeyTypeError: for a key that is not hashable.
         """
         check_key(key)
-        watchers = self._lists.get(key, []).copy()
+        with self._pending.lock:
+            watchers = self._lists.get(key, _NOBODY).copy()
         withdrawn = [operation for operation in watchers if operation.cancel()]
-        self._drop_completed(key)
+        self._drop_completed([key])
         return withdrawn
 
     def purge(self) -> int:
@@ -184,101 +211,145 @@ class Purgatory:
 
         O(entries of all lists).
         """
-        now = self._mailbox.now()
-        # The estimate is reset first: what completes during the purge counts for the next one.
-        with self._mailbox.lock:
-            self._ends_at_purge = left = length_hint(self._ends)
-            self._purge_below = left - self._interval
+        now = self._pending.now()
+        with self._pending.lock:
+            # The estimate is reset first: what completes during the purge counts for the next one.
+            self._left_at_purge = left = self._left
+            self._purge_above = left + self._interval
             self._next_purge = now + round(PURGE_PERIOD * NS_PER_S)
-        return sum([self._drop_completed(key) for key in list(self._lists)])
+            keys = list(self._lists)
+        # The lock is released in between, so that nobody waits for the whole.
+        parts = [keys[first : first + _KEYS] for first in range(0, len(keys), _KEYS)]
+        return sum([self._drop_completed(part) for part in parts])
 
     def shutdown(self) -> None:
         """Refuse new operations and withdraw those that are watched; the timer goes on."""
-        with self._mailbox.lock:
+        with self._pending.lock:
             self._closed = True
-        for key in list(self._lists):
+            keys = list(self._lists)
+        for key in keys:
             self.cancel_for_key(key)
 
     def _request_purge(self) -> None:
-        """Called by operations when no more than `_purge_below` are left in `_ends`."""
-        with self._mailbox.lock:
-            if self._purge is None or self._purge.done():
-                call, moment = ScheduledCall(), self._next_purge
-                with suppress(ServiceClosedError):
-                    self._purge = self._timer._post(call, moment, self.purge, (), None)
-            self._purge_below = length_hint(self._ends) - self._interval
+        """Called by operations, with the lock held, when `_purge_above` others have left."""
+        if self._purge is None or self._purge.done():
+            call, moment = ScheduledCall(), self._next_purge
+            with suppress(ServiceClosedError, OverloadError):
+                self._purge = self._timer._post(call, moment, self.purge, (), None)
+        self._purge_above = self._left + self._interval
 
     def _check(self, operations: Sequence[DelayedOperation]) -> None:
         """Refuse what cannot be watched."""
-        self._check_open()
-        for operation in operations:
-            if not hasattr(operation, "_purgatory"):
-                name = type(operation).__name__
-                raise ParameterError(
-                    f"a {name} object is not a DelayedOperation, or did not run its __init__"
-                )
-            if operation._purgatory is not None:
-                raise _is_watched(operation)
+        if self._closed or self._pending.closed:
+            self._check_open()
+        try:
+            for operation in operations:
+                if operation._purgatory is not None:
+                    raise _is_watched(operation)
+        except AttributeError:
+            raise ParameterError(
+                f"a {type(operation).__name__} object is not a DelayedOperation, "
+                "or did not run its __init__"
+            ) from None
 
     def _report(self, operation: DelayedOperation, error: Exception) -> None:
         self._timer._report(operation.try_complete, error)
 
     def _check_open(self) -> None:
-        if self._closed or self._mailbox.closed:
+        if self._closed or self._pending.closed:
             raise ServiceClosedError(f"purgatory {shown(self.name)} is closed")
 
     def _watch(
         self,
         operations: Sequence[DelayedOperation],
         keys: Sequence[Hashable],
+        now: int,
         waiting: list[DelayedOperation],
     ) -> None:
         """Append the operations that have not completed to `waiting`, count them, and add them to
         the lists of their keys.
         """
-        now = self._mailbox.now()
-        with self._mailbox.lock:
+        if self._closed or self._pending.closed:
             self._check_open()
-            with UNWATCHED:
-                for operation in operations:
-                    if operation._state != PENDING:
-                        continue
+        with UNWATCHED:
+            for operation in operations:
+                if operation._state == PENDING:
                     if operation._purgatory is not None:
                         raise _is_watched(operation)
                     entered, moment = self._entered + 1, now + operation._moment
                     # No call, after which a handler could complete it: it would count for ever.
                     waiting += (operation,)
                     operation._purgatory, operation._moment, self._entered = self, moment, entered
-            for key in keys or _NO_KEYS:
-                self._lists.setdefault(key, []).extend(waiting)
+        lists = self._lists
+        for key in keys or _NO_KEYS:
+            lists.setdefault(key, []).extend(waiting)
 
     def _schedule(self, operations: Sequence[DelayedOperation]) -> None:
         """Put operations into the timer, which passes over those that are completed by then."""
-        self._mailbox.post(*operations)
+        self._timer._admit(*operations)
 
-    def _drop_completed(self, key: Hashable) -> int:
-        """Remove the completed operations of a key, and its list if that leaves it empty."""
-        with self._mailbox.lock:
-            watchers = self._lists.get(key)
-            if watchers is None or self._removing.locked():
+    def _release(
+        self,
+        claim: list[None],
+        claimed: Iterable[DelayedOperation],
+        on_error: OnError | None = None,
+    ) -> int:
+        """Try once more what somebody has asked for meanwhile, and give up the claim."""
+        completed = 0
+        while True:
+            asked = []
+            with self._pending.lock:
+                for operation in claimed:
+                    if operation._asked and operation._state == PENDING:
+                        operation._asked = False
+                        asked.append(operation)
+                if not asked:
+                    claim.clear()
+            if not asked:
+                break
+            completed += _try_all(asked, on_error)
+        return completed
+
+    def _drop_completed(self, keys: Sequence[Hashable]) -> int:
+        """Remove the completed operations of some keys, and lists that this leaves empty."""
+        seen: list[list[DelayedOperation]] = []  # freed without the lock: finalizers may run
+        with self._pending.lock:
+            if self._removing:
                 return 0
-            with self._removing:
-                seen = watchers.copy()  # freed without the lock: finalizers may run
-                pending = _pending(seen)
-                if len(pending) < len(seen):
-                    watchers[: len(seen)] = pending
+            try:
+                self._removing = True
+                return self._drop_from(keys, seen)
+            finally:
+                self._removing = False
+
+    def _drop_from(self, keys: Sequence[Hashable], seen: list[list[DelayedOperation]]) -> int:
+        lists, dropped = self._lists, 0
+        for key in keys:
+            watchers = lists.get(key)
+            if watchers is None:
+                continue
+            before = watchers.copy()
+            pending = _pending(before)
+            if len(pending) < len(before):
+                dropped += len(before) - len(pending)
+                seen.append(before)
+                watchers[: len(before)] = pending
                 if not watchers:
-                    self._lists.pop(key, None)
+                    lists.pop(key, None)
                     if watchers:  # of code that ran when keys were compared
-                        self._lists.setdefault(key, []).extend(watchers)
-        return len(seen) - len(pending)
+                        lists.setdefault(key, []).extend(watchers)
+        return dropped
 
 
-def _checked(keys: Iterable[Hashable]) -> list[Hashable]:
-    checked = key_list(keys)
-    for key in checked:
-        check_key(key)
-    return checked
+def _checked(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    known = tuple(keys if type(keys) in (list, tuple) else key_list(keys))
+    try:
+        hash(known)
+    except TypeError:
+        for key in known:
+            check_key(key)
+        raise
+    return known
 
 
 # Loops out of a `with` or `try`: see `no_exception_in_a_loop_skips_a_with` in the tests.
@@ -286,6 +357,54 @@ def _checked(keys: Iterable[Hashable]) -> list[Hashable]:
 
 def _pending(operations: Sequence[DelayedOperation]) -> list[DelayedOperation]:
     return [operation for operation in operations if operation._state == PENDING]
+
+
+# Only the thread that has claimed an operation runs its `try_complete`. A claim is a list that is
+# emptied when the thread has done so; whoever finds one that is not empty asks for another try, as
+# the thread may have looked too early. All this is done with the lock held.
+
+
+def _claim(operations: Iterable[DelayedOperation], claim: list[None]) -> list[DelayedOperation]:
+    """Claim the pending operations; ask for another try of those that others have claimed."""
+    claimed = []
+    for operation in operations:
+        if operation._state == PENDING:
+            holder = operation._tried_by
+            if holder and holder is not claim:
+                operation._asked = True
+            else:
+                operation._tried_by, operation._asked = claim, False
+                claimed.append(operation)
+    return claimed
+
+
+def _try_all(operations: Iterable[DelayedOperation], on_error: OnError | None = None) -> int:
+    """Run `try_complete` of the pending operations; return how many that completed.
+
+    Exceptions go to `on_error`, if it is given, and the rest of the operations go on.
+    KeyboardInterrupt and the like always propagate.
+    """
+    completed = 0
+    for operation in operations:
+        if operation._state == PENDING:
+            try:
+                lock = operation._lock
+                if lock is None:
+                    if operation.try_complete():
+                        completed += 1
+                else:
+                    with lock:
+                        if operation.try_complete():
+                            completed += 1
+            except Exception as error:
+                if on_error is None:
+                    raise
+                on_error(operation, error)
+    return completed
+
+
+def _any_pending(operations: Iterable[DelayedOperation]) -> bool:
+    return any(operation._state == PENDING for operation in operations)
 
 
 def _withdraw(operations: Sequence[DelayedOperation], entered: Sequence[DelayedOperation]) -> None:

@@ -4,19 +4,21 @@ import atexit
 import logging
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal, Self
 
 from timers.errors import ParameterError
 from timers.protocol import Timer
-from timers.services.calls import CallScheduler
+from timers.services.calls import ROOM_S, Callback, CallScheduler
 from timers.services.clock import NS_PER_S, Clock, ManualClock, MonotonicClock, duration_ns
 from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.services.mailbox import Callback, Entry, Mailbox
+from timers.services.pending import AWAKE, NEVER, Entry, Pending
 from timers.validation import shown
 
 logger = logging.getLogger("timers.services")
@@ -27,6 +29,9 @@ _MONOTONIC = MonotonicClock()
 _SECONDS_AT_EXIT = 1.0  # for which interpreter exit waits for a callback that is running
 _SECONDS_TO_END = 1.0  # at most, for a thread that runs no callback; beyond the timeout
 _RETRY_S = 0.1  # after the timer itself failed, e.g. for lack of memory
+_LATE_NS = 5_000_000  # from here on, callers let the driver go first
+_SLOW_NS = 10_000_000  # a callback that takes longer does not hold up callers
+_LOOKS = 50  # at most, of a caller that lets the driver go first
 
 
 class SystemTimer(CallScheduler):
@@ -38,6 +43,11 @@ class SystemTimer(CallScheduler):
     runs early. A daemon thread drives it. With `start=False` you do, by `advance_clock`, and with a
     ManualClock the clock does. Callbacks run one after the other, in the order of their deadlines,
     on the thread that drives, or in `executor` (of threads). Any thread may call any method.
+
+    With `max_pending`, no more calls than that are pending. A caller of a `schedule_` method then
+    waits until there is room (`overload="wait"`), or gets an OverloadError (`overload="refuse"`;
+    always where you drive the service). Callbacks on the service's own thread, and finalizers and
+    signal handlers that interrupt the service, never wait; their calls are accepted.
 
     An exception in a callback goes to `on_error(callback, exception)`, by default to the log
     "timers.services"; so does the error of an executor that refuses one. If the timer or the clock
@@ -58,7 +68,8 @@ class SystemTimer(CallScheduler):
 
     Raises:
         ParameterError: for a timer that is not empty or belongs to another service, another
-            `unit_ns` than 1 .. 10**18, or what is not an executor, a clock or a hook.
+            `unit_ns` than 1 .. 10**18, a `max_pending` below 1, another `overload`, or what is not
+            an executor, a clock or a hook.
         ServiceStateError: while the interpreter exits.
     """
 
@@ -71,6 +82,8 @@ class SystemTimer(CallScheduler):
         clock: Clock = _MONOTONIC,
         start: bool = True,
         on_error: ErrorHook | None = None,
+        max_pending: int | None = None,
+        overload: Literal["wait", "refuse"] = "wait",
     ) -> None:
         if _exiting:
             raise ServiceStateError("no SystemTimer can be started while the interpreter exits")
@@ -80,16 +93,22 @@ class SystemTimer(CallScheduler):
             raise ParameterError(f"clock must be a Clock, not {shown(clock)}")
         if on_error is not None and not callable(on_error):
             raise ParameterError(f"on_error must be callable, not {shown(on_error)}")
-        # It keeps a service with something to run until the thread takes that.
+        if overload not in ("wait", "refuse"):
+            raise ParameterError(f"overload must be wait or refuse, not {shown(overload)}")
         self._bell = _Bell()
         bell, this = self._bell, weakref.ref(self)
-        self._mailbox = Mailbox(timer, unit_ns, clock, lambda: bell.ring(this()), "SystemTimer")
+        wake = partial(_wake, bell, this)
+        self._pending = Pending(
+            timer, unit_ns, clock, wake, "SystemTimer", max_pending, shared=True
+        )
         self._executor = executor
         self._on_error = _log_error if on_error is None else on_error
         self._started = 0  # callbacks
         self._driving = threading.Lock()  # held by whoever advances a service without a thread
         self._driver = 0  # the thread that does
         self._manual = isinstance(clock, ManualClock)
+        self._next_due = NEVER  # the deadline of what the driver runs now or next
+        self._running_since = NEVER  # the moment at which the callback that is running began
         self._thread: threading.Thread | None = None
         _services.add(self)
         atexit.unregister(_close_all)
@@ -99,10 +118,10 @@ class SystemTimer(CallScheduler):
         elif start:
             self._dropped = weakref.ref(self, lambda _: bell.ring(None))
             self._thread = threading.Thread(
-                target=_drive, args=(bell,), name="SystemTimer", daemon=True
+                target=_drive, args=(bell, self._pending), name="SystemTimer", daemon=True
             )
             self._thread.start()
-            self._mailbox.has_thread = True
+            self._waits = overload == "wait"
             bell.ring(self)
 
     def __enter__(self) -> Self:
@@ -123,11 +142,11 @@ class SystemTimer(CallScheduler):
             ServiceStateError: if a thread drives the service, or another call advances it now.
             ServiceClosedError: after `close`, unless it left something to run.
         """
-        mailbox = self._mailbox
-        limit = None if timeout is None else mailbox.now() + duration_ns(timeout, "timeout")
+        pending = self._pending
+        limit = None if timeout is None else pending.now() + duration_ns(timeout, "timeout")
         if self._thread is not None:
             raise ServiceStateError("a thread drives this SystemTimer; make it with start=False")
-        if mailbox.closed and not (mailbox.runs_rest and self.size):
+        if pending.closed and not (pending.runs_rest and self.size):
             raise ServiceClosedError("SystemTimer is closed")
         return self._advance(limit)
 
@@ -149,70 +168,118 @@ class SystemTimer(CallScheduler):
         if pending not in ("cancel", "wait"):
             raise ParameterError(f"pending must be cancel or wait, not {shown(pending)}")
         seconds = None if timeout is None else duration_ns(timeout, "timeout") / NS_PER_S
-        applied = self._mailbox.close(runs_rest=pending == "wait")
+        interrupts = self._pending.is_held
+        self._pending.close(runs_rest=pending == "wait")
         self._bell.ring(self)
-        if not applied:
+        if interrupts:
             return False
         if self._thread is None:
             return self._finish_without_thread(seconds)
         if self._thread is threading.current_thread():
             return False
         self._thread.join(seconds)
-        if self._thread.is_alive() and self._mailbox.runs_rest:
+        if self._thread.is_alive() and self._pending.runs_rest:
             return self.close("cancel", timeout=0)
-        if not self._mailbox.in_callback:
+        if self._running_since == NEVER:
             self._thread.join(_SECONDS_TO_END)
         return not self._thread.is_alive()
+
+    # Callers beside the driver
+
+    def _may_wait(self) -> bool:
+        return threading.current_thread() is not self._thread and not self._pending.is_held
+
+    def _relieve(self) -> None:
+        """Apply what was gathered. If the driver is late, let it go first: callers at full speed
+        would keep it from the GIL, and from its work.
+        """
+        super()._relieve()
+        with suppress(Exception):  # of the clock
+            if self._is_late() and self._thread is not None and self._may_wait():
+                self._let_driver_go()
+
+    def _is_late(self) -> bool:
+        """Whether the driver is late, and not because of a slow callback."""
+        if self._pending.now() - self._next_due < _LATE_NS:
+            return False
+        return time.monotonic_ns() - self._running_since < _SLOW_NS
+
+    def _let_driver_go(self) -> None:
+        """Wait for a late driver, but not for long."""
+        for _ in range(_LOOKS):
+            time.sleep(ROOM_S)
+            if not self._is_late():
+                break
 
     # Driving
 
     def _has_ended(self, moment: int | None) -> bool:
-        return self._mailbox.closed and (moment is None or not self._mailbox.runs_rest)
+        return self._pending.closed and (moment is None or not self._pending.runs_rest)
+
+    def _turn(self) -> int | None:
+        """Run what is due; returns the moment of the next turn, None if nothing is pending."""
+        pending = self._pending
+        now = pending.now()
+        with pending.lock:
+            pending.alarm = AWAKE
+            pending.collect(now)
+        while pending.due:
+            self._run_next()
+        with pending.lock:
+            moment = pending.next_moment()
+            self._next_due = NEVER if moment is None else moment
+        return moment
 
     def _advance(self, limit: int | None) -> int:
         """`advance_clock` until the moment `limit`."""
-        if self._driving.locked() or self._mailbox.is_held:
+        if self._driving.locked() or self._pending.is_held:
             raise ServiceStateError("this SystemTimer is being advanced already")
         with self._driving:
             self._driver = threading.get_ident()
-            started = self._started
-            while True:
-                moment = self._mailbox.turn(self._start)
-                now = self._mailbox.now()
-                if self._started > started or self._manual or self._has_ended(moment):
-                    return self._started - started
-                if limit is not None:
-                    if now >= limit:
-                        return 0
-                    moment = limit if moment is None else min(moment, limit)
-                _wait(self._bell, self._mailbox, moment)
+            return self._advance_until(limit)
+
+    def _advance_until(self, limit: int | None) -> int:
+        started = self._started
+        while True:
+            moment = self._turn()
+            now = self._pending.now()
+            if self._started > started or self._manual or self._has_ended(moment):
+                return self._started - started
+            if limit is not None:
+                if now >= limit:
+                    return 0
+                moment = limit if moment is None else min(moment, limit)
+            _wait(self._bell, self._pending, moment)
 
     # What a ManualClock calls
 
     def _next_moment(self) -> int | None:
-        if self._mailbox.is_held:
+        if self._pending.is_held:
             raise ServiceStateError("the clock cannot advance while its SystemTimer is updated")
-        return self._mailbox.next_turn()
+        with self._pending.lock:
+            moment = self._pending.next_moment()
+            return self._pending.latest if self._pending.due else moment
 
     def _run_due(self) -> int:
-        return self._advance(self._mailbox.now())
+        return self._advance(self._pending.now())
 
     # Callbacks
 
+    @property
+    def _propagates(self) -> bool:
+        return self._thread is None
+
     def _start(self, entry: Entry) -> None:
         self._started += 1
-        if self._executor is None:
-            self._run(entry, propagate=self._thread is None)
-            return
-        try:
+        self._next_due = entry._moment
+        if self._executor is not None:
             self._executor.submit(self._run, entry, False)
-        except BaseException as error:
-            work = entry._work()
-            entry._finish()
-            if self._thread is None and isinstance(error, (SystemExit, KeyboardInterrupt)):
-                raise
-            if work is not None:
-                self._report(work[0], error)
+            return
+        self._running_since = time.monotonic_ns()
+        try:
+            self._run(entry, self._propagates)
+        finally:
+            self._running_since = NEVER
 
     def _report(self, callback: Callback | None, error: BaseException) -> None:
         try:
@@ -224,8 +291,8 @@ class SystemTimer(CallScheduler):
 
     def _finish_without_thread(self, seconds: float | None) -> bool:
         """The end of `close` where the caller drives the service."""
-        if self._mailbox.runs_rest and not self._manual and not self._driving.locked():
-            now = self._mailbox.now
+        if self._pending.runs_rest and not self._manual and not self._driving.locked():
+            now = self._pending.now
             limit = None if seconds is None else now() + int(seconds * NS_PER_S)
             while self.size and (limit is None or now() < limit):
                 self._advance(limit)
@@ -238,16 +305,16 @@ class SystemTimer(CallScheduler):
 
         What the forking thread holds stays held: its frames go on in the child and release it.
         """
-        mailbox = self._mailbox
-        filing = not mailbox.lock.acquire(blocking=False)  # a thread that the child does not have
+        lock: Any = self._pending.lock
+        filing = not lock.acquire(blocking=False)  # a thread that the child does not have
         if not filing:
-            mailbox.lock.release()
+            lock.release()
         driving = self._driving.locked() and self._driver != threading.get_ident()
         if driving:
             self._driving = threading.Lock()
         if self._thread is not None or filing or driving:
             self._thread = None
-            mailbox.abandon()
+            self._pending.abandon()
 
 
 class _Bell:
@@ -277,34 +344,45 @@ class _Bell:
         return self._rung_by.popleft()
 
 
-def _drive(bell: _Bell) -> None:
+def _wake(bell: _Bell, service: "weakref.ref[SystemTimer]", _: int) -> int:
+    bell.ring(service())
+    return AWAKE
+
+
+def _drive(bell: _Bell, pending: Pending) -> None:
     """The thread of a service: run what is due, sleep until the next expiry.
 
     While nothing is pending, it does not keep the service alive.
     """
-    while (service := bell.get()) is not None:
-        moment: int | None = 0
-        while moment is not None:
+    service: SystemTimer | None = None
+    try:
+        while True:
             try:
-                moment = service._mailbox.turn(service._start)
-            except Exception as error:
-                service._report(None, error)
-                bell.wait(_RETRY_S)  # perhaps it is the clock that fails
-                if service._has_ended(0):
-                    return
-                continue
-            if service._has_ended(moment):
-                return
-            if moment is not None:
-                _wait(bell, service._mailbox, moment)
-        del service
+                if service is None:
+                    service = bell.get()
+                if service is None or service._has_ended(0):
+                    break
+                moment = service._turn()
+                if service._has_ended(moment):
+                    break
+                if moment is None:
+                    service = None
+                else:
+                    _wait(bell, pending, moment)
+            except BaseException as error:  # of the clock, or for lack of memory
+                with suppress(BaseException):
+                    if service is not None:
+                        service._report(None, error)
+                    bell.wait(_RETRY_S)
+    finally:
+        pending.closed = pending.guarded = True
 
 
-def _wait(bell: _Bell, mailbox: Mailbox, moment: int | None) -> None:
+def _wait(bell: _Bell, pending: Pending, moment: int | None) -> None:
     """Wait until the bell rings, or until a moment."""
     if moment is None:
         bell.wait()
-    elif (seconds := (moment - mailbox.now()) / NS_PER_S) > 0:
+    elif (seconds := (moment - pending.now()) / NS_PER_S) > 0:
         bell.wait(min(seconds, threading.TIMEOUT_MAX))
 
 

@@ -302,11 +302,11 @@ class _UvloopCall:
 
 
 _PENDING = 0
-"""As in timers.services.mailbox."""
+"""As in timers.services.pending."""
 
 
 def _now(owner: Any) -> Any:
-    return owner._mailbox.now() / 1e9
+    return owner._pending.now() / 1e9
 
 
 def _due(call: Any) -> Any:
@@ -334,6 +334,7 @@ SOURCES: dict[str, dict[str, Any]] = {
         "ScheduledCall.reschedule": _reschedule,
         "ScheduledCall.reschedule_after": _reschedule,
         "ScheduledCall.cancel": _cancel,
+        "PeriodicCall.cancel": _cancel,
         "PeriodicCall._finish": _schedule,
     },
 }

@@ -7,7 +7,7 @@ timers per call; or it calls a SystemTimer on that timer; or, without any of the
 uniform from SHORTEST to twice that, so nothing expires.
 
 CPU time of the whole process is counted, that of a service's thread included. The services use the
-real clock: SystemTimer's own thread sleeps meanwhile, and the caller applies the mailbox. The
+real clock: SystemTimer's own thread sleeps meanwhile, and the caller applies what was gathered. The
 garbage collector is off in a round, as in `timeit`. Each sample is of the second round on a new
 timer, so that all memory has been written to before. Afterwards only the others may be pending.
 """

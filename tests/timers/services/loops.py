@@ -1,6 +1,6 @@
 """A loop whose time jumps to the next event, and AsyncTimers on it."""
 
-# `_mailbox` is private: the timer of a service that is closed cannot be asked in public.
+# `_pending` is private: the timer of a service that is closed cannot be asked in public.
 
 import asyncio
 import selectors
@@ -47,7 +47,7 @@ def run(main, name="cascading-wheel"):
     async def outer():
         async with AsyncTimer(TIMERS[name]()) as timer:
             result = await main(timer, asyncio.get_running_loop())
-        assert len(timer._mailbox.timer) == 0
+        assert len(timer._pending.timer) == 0
         return result
 
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:

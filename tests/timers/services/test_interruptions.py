@@ -37,9 +37,8 @@ from timers.services import (
     ServiceStateError,
     SystemTimer,
     calls,
-    delayed_operation,
     event_loop,
-    mailbox,
+    pending,
     wheel_event_loop,
 )
 from timers.services.async_timer import LoopDriver
@@ -120,6 +119,8 @@ def trace_once(make):
 class Setting:
     """Something that methods are run on; `ran` says how often each callback has run."""
 
+    elsewhere = staticmethod(in_thread)  # where other threads use it: they must not wait
+
     def within(self, function):
         """What a function returns where users call the methods."""
         return function()
@@ -185,9 +186,9 @@ class Calls(Setting):
         """Nothing is lost, doubled, early or locked; `lost` callbacks may have been interrupted at
         their start, and `extra` calls may be unknown to the caller.
         """
-        if self.service._mailbox.closed:
+        if self.service._pending.closed:
             self.service.close()  # again, as it was interrupted
-        size = in_thread(lambda: self.service.size)
+        size = self.elsewhere(lambda: self.service.size)
         # A periodic call does not count while it runs, or if its run was interrupted at the end.
         assert -lost <= size - self.pending() <= extra, (size, self.pending())
         for _ in range(5):
@@ -208,7 +209,7 @@ class Calls(Setting):
             assert self.ran["periodic"] >= 4
             assert 1 <= self.service.size <= 1 + extra
         self.service.close()
-        assert in_thread(lambda: self.service.size) == 0
+        assert self.elsewhere(lambda: self.service.size) == 0
 
 
 class CallsOnAManualClock(Calls):
@@ -247,6 +248,8 @@ class OnALoop(Setting):
 
 
 class CallsOfAnAsyncTimer(OnALoop, Calls):
+    elsewhere = staticmethod(lambda function: function())  # it is of one thread
+
     def make_service(self):
         return AsyncTimer(CascadingWheel())
 
@@ -294,7 +297,7 @@ class Handles(OnALoop):
             assert len(missing) <= lost, missing
             assert set(runs.values()) <= {0, 1}
         self.loop.close()
-        assert in_thread(self.loop.wheel.size) == 0
+        assert in_thread(lambda: len(self.loop.wheel)) == 0
 
 
 class HandlesOfAStoppedLoop(Handles):
@@ -341,9 +344,9 @@ class Operations(Setting):
         interrupted while they completed.
         """
         watched = [operation for operation in self.operations if operation._purgatory]
-        pending = sum(not operation.is_completed for operation in watched)
-        assert pending <= self.purgatory.delayed <= pending + extra
-        assert pending <= in_thread(lambda: self.service.size) <= pending + extra
+        left = sum(not operation.is_completed for operation in watched)
+        assert left <= self.purgatory.delayed <= left + extra
+        assert left <= in_thread(lambda: self.service.size) <= left + extra
         for _ in range(3):
             self.drive(1)
         assert self.purgatory.delayed == 0
@@ -355,7 +358,7 @@ class Operations(Setting):
         assert all(
             operation.log == ["complete"] for operation, completed in self.answers if completed
         )
-        withdrawn = {op for op in watched if op._state == mailbox.CANCELLED and not op.log}
+        withdrawn = {op for op in watched if op._state == pending.CANCELLED and not op.log}
         assert len(withdrawn) <= lost
 
 
@@ -492,12 +495,12 @@ def test_no_exception_in_a_loop_skips_a_with_around_it(path):
                 assert not cleanups(jump.argval), code.co_qualname
 
 
-@pytest.mark.parametrize("limit", [4, mailbox.MAILBOX_LIMIT])
+@pytest.mark.parametrize("limit", [4, pending.BATCH])
 @pytest.mark.parametrize("method", METHODS)
 def test_an_exception_loses_and_doubles_nothing(method, limit, monkeypatch):
     trace_once(METHODS[method][0])
-    for module in (mailbox, calls, delayed_operation, event_loop):
-        monkeypatch.setattr(module, "MAILBOX_LIMIT", limit)
+    for module in (pending, calls, event_loop):
+        monkeypatch.setattr(module, "BATCH", limit)
     assert settings(method, lambda number, run, _: interrupted(number, raise_interruption, run))
 
 

@@ -34,7 +34,6 @@ from timers.services.clock import duration_ns, moment_ns
         (Fraction(2, 3), 666_666_667),
         (Decimal("0.001"), MS),
         (timedelta(days=36_500, microseconds=1), 36_500 * 86_400_000 * MS + 1000),
-        (float("inf"), LIMIT),
         (1e300, LIMIT),
         (10**30, LIMIT),
         (Fraction(10**400), LIMIT),
@@ -53,7 +52,8 @@ def test_durations_are_rounded_to_nanoseconds_and_clamped(value, expected):
         (-1e-9, "not be negative, not -1e-09"),
         (timedelta(seconds=-1), "not be negative, not datetime.timedelta"),
         (float("nan"), "be a number, not NaN"),
-        (float("-inf"), "not be negative, not -inf"),
+        (float("inf"), "be finite, not inf"),
+        (float("-inf"), "be finite, not -inf"),
         (Fraction(-(10**400)), "not be negative, not Fraction"),
         (Decimal("NaN"), "be a number, not NaN"),
         (Decimal("sNaN"), "be a number, not NaN"),
@@ -87,14 +87,15 @@ def test_moments_are_seconds_of_the_clock_or_aware_datetimes():
     clock.advance(100)
     assert moment_ns(2.5, clock) == 2500 * MS
     assert moment_ns(-5, clock) == 0
-    assert moment_ns(float("inf"), clock) == LIMIT
     assert moment_ns(Fraction(-(10**400)), clock) == 0
     assert moment_ns(datetime(1970, 1, 1, 0, 2, tzinfo=UTC), clock) == 120_000 * MS
     east = timezone(timedelta(hours=1))
     assert moment_ns(datetime(1970, 1, 1, 1, 2, tzinfo=east), clock) == 120_000 * MS
 
 
-@pytest.mark.parametrize("value", [float("nan"), Decimal("sNaN"), datetime(2026, 1, 1)])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), Decimal("sNaN"), datetime(2026, 1, 1)]
+)
 def test_a_moment_has_a_time_zone_and_a_value(value):
     with pytest.raises(TimeRangeError):
         moment_ns(value, ManualClock())
@@ -129,7 +130,7 @@ def test_a_manual_clock_moves_only_when_told_to_and_up_to_its_end():
     [
         (-1, "seconds must not be negative, not -1"),
         (float("nan"), "seconds must be a number, not NaN"),
-        (float("inf"), "advance by inf would pass the end of the clock"),
+        (1e10, "advance by 10000000000.0 would pass the end of the clock"),
     ],
 )
 def test_a_manual_clock_refuses_to_step_back_or_past_its_end(value, text):

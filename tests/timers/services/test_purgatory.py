@@ -250,7 +250,12 @@ def test_a_timer_that_closes_withdraws_what_is_pending(purgatory):
 
 @pytest.mark.parametrize(
     ("delay", "error"),
-    [(-1, TimeRangeError), (math.nan, TimeRangeError), ("1", TimeTypeError), (True, TimeTypeError)],
+    [
+        (-math.inf, TimeRangeError),
+        (math.nan, TimeRangeError),
+        ("1", TimeTypeError),
+        (True, TimeTypeError),
+    ],
 )
 def test_a_delay_that_is_none_is_refused(delay, error):
     with pytest.raises(error, match="delay must"):

@@ -156,7 +156,7 @@ def test_what_is_added_while_an_empty_list_is_deleted_is_not_lost(purgatory):
         lambda: purgatory.try_complete_else_watch(second, [own]),
         lambda: None,
     ]
-    assert purgatory._drop_completed(other) == 1
+    assert purgatory._drop_completed([other]) == 1
     assert not own.hooks
     second.ready = True
     assert purgatory.check_and_complete(own) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[3] / "docs" / "examples"
-KINDS = ("system_timer_*", "async_*", "purgatory_*", "idle_server*")
+KINDS = ("system_timer_*", "async_*", "purgatory_*", "idle_server*", "virtual_time*")
 EXAMPLES = sorted(path for kind in KINDS for path in FOLDER.glob(f"{kind}.py"))
 
 

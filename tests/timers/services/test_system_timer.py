@@ -1,6 +1,6 @@
 """SystemTimer: what a user can observe, on a manual clock wherever time matters."""
 
-# Private members: `_mailbox.timer` is the timer that the service owns, whose invariants are checked
+# Private members: `_pending.timer` is the timer that the service owns, whose invariants are checked
 # and whose methods fail; `_thread` is its driver; `_call` shows which code has been loaded.
 
 import contextvars
@@ -39,14 +39,14 @@ def test_the_timer_keeps_its_own_start_and_the_service_starts_now():
     timer.schedule_after(1e9, ran.append, "beyond the range")
     clock.advance(1)
     assert ran == [124.456]
-    assert timer._mailbox.timer.now == LIMIT - 9000
+    assert timer._pending.timer.now == LIMIT - 9000
     clock.advance(20)
     timer.schedule_after(1, ran.append, "later")
     clock.advance(1)
-    assert (timer._mailbox.timer.now, timer.size, len(ran)) == (LIMIT, 0, 3)
+    assert (timer._pending.timer.now, timer.size, len(ran)) == (LIMIT, 0, 3)
 
 
-@pytest.mark.parametrize("delay", [1, 1.0, timedelta(seconds=1), float("inf"), 1e300])
+@pytest.mark.parametrize("delay", [1, 1.0, timedelta(seconds=1), 1e300])
 def test_near_the_end_of_the_clock_deadlines_saturate(delay):
     clock, timer = manual()
     clock.advance(LIMIT // 10**9)
@@ -115,7 +115,7 @@ def test_what_ran_is_dropped():
 
 def test_a_call_cancelled_before_its_batch_never_touches_the_wheel():
     clock, timer = manual()
-    timer._mailbox.timer.schedule_many = None  # would raise
+    timer._pending.timer.schedule_many = None  # would raise
     for _ in range(100):
         assert timer.schedule_after(1, print).cancel()
     clock.advance(2)
@@ -392,7 +392,7 @@ class HeldExecutor(Executor):
 
 
 class CountingExecutor(Executor):
-    """Runs at once what is submitted, and applies the mailbox, as a caller may just then."""
+    """Runs at once what is submitted, and applies what was gathered, as a caller may just then."""
 
     def submit(self, fn, /, *args, **kwargs):
         fn(*args, **kwargs)

@@ -18,7 +18,6 @@ from timers.errors import ClockError, ParameterError, TimeRangeError, TimeTypeEr
 from timers.services import (
     CallbackError,
     ServiceClosedError,
-    ServiceStateError,
     SystemTimer,
 )
 
@@ -32,7 +31,7 @@ def test_leaving_the_context_cancels_what_is_pending():
         assert timer.size == 1
         new = timer.schedule_after(1, print)
     assert filed.cancelled() and new.cancelled()
-    assert timer.size == len(timer._mailbox.timer) == 0
+    assert timer.size == len(timer._pending.timer) == 0
     clock.advance(10)
 
 
@@ -135,7 +134,7 @@ def test_pending_is_cancel_or_wait():
 # Bad input
 
 
-@pytest.mark.parametrize("delay", [-1, float("nan"), timedelta(seconds=-1)])
+@pytest.mark.parametrize("delay", [float("inf"), float("nan"), float("-inf")])
 def test_a_bad_delay_is_an_error_and_the_service_goes_on(delay):
     clock, timer = manual()
     ran = []
@@ -186,12 +185,6 @@ def test_a_clock_that_steps_back_is_refused_and_the_service_goes_on_when_it_has_
     clock.value = 6000 * MS
     assert timer.advance_clock() == 1
     assert ran == [1]
-
-
-def test_python_without_the_gil_is_refused(monkeypatch):
-    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
-    with pytest.raises(ServiceStateError, match="needs the GIL"):
-        SystemTimer(HashedWheel())
 
 
 def test_a_timer_belongs_to_one_service():
@@ -269,7 +262,7 @@ def test_close_does_not_wait_for_a_clock_that_has_stepped_back():
     clock.value = 10**15
     service = SystemTimer(CascadingWheel(), clock=clock, on_error=lambda *_: told.set())
     service.schedule_after(100, print)
-    while not len(service._mailbox.timer):  # until the driver has taken it
+    while not len(service._pending.timer):  # until the driver has taken it
         time.sleep(0.001)
     clock.value = 0
     service.schedule_after(0, print)

@@ -1,6 +1,6 @@
 """A random user of a SystemTimer on a ManualClock, checked step by step against a naive model."""
 
-# `_mailbox.timer` is private: the invariants of the timer are checked after each step.
+# `_pending.timer` is private: the invariants of the timer are checked after each step.
 
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from tests.timers.services.cases import MS, TIMERS, Recorder, bounds_of
 from timers import HierarchicalWheel
-from timers.services import ManualClock, SystemTimer, mailbox
+from timers.services import ManualClock, SystemTimer, calls, pending
 
 # Fractions of a unit, whole units, and distances that use upper levels.
 DELAYS = st.sampled_from([0, 1, MS // 3, MS - 1, MS, MS + 1, 2 * MS, 7 * MS, 40 * MS, 5000 * MS])
@@ -40,12 +40,12 @@ class Expected:
 
 
 class Machine(RuleBasedStateMachine):
-    calls = Bundle("calls")
+    made = Bundle("calls")
 
     def __init__(self, timer):
         super().__init__()
-        self.usual_limit = mailbox.MAILBOX_LIMIT
-        mailbox.MAILBOX_LIMIT = 3  # callers often apply the mailbox themselves
+        self.usual_batch = pending.BATCH
+        pending.BATCH = calls.BATCH = 3  # callers often apply what was gathered
         self.clock = ManualClock()
         self.errors = Recorder()
         self.least, self.greatest = bounds_of(timer)
@@ -119,11 +119,11 @@ class Machine(RuleBasedStateMachine):
                 assert expected.call.when() == expected.moment / 1e9
 
     @rule(
-        target=calls,
+        target=made,
         delay=DELAYS,
         absolute=st.booleans(),
         action=st.sampled_from(ACTIONS),
-        other=st.none() | calls,
+        other=st.none() | made,
     )
     def schedule(self, delay, absolute, action, other):
         schedule = (
@@ -134,25 +134,25 @@ class Machine(RuleBasedStateMachine):
         return self.add(delay, schedule, action, other)
 
     @rule(
-        target=calls,
+        target=made,
         period=st.sampled_from([MS // 2, MS, 3 * MS, 50 * MS]),
         missed=st.sampled_from(MISSED),
         action=st.sampled_from(ACTIONS),
-        other=st.none() | calls,
+        other=st.none() | made,
     )
     def schedule_every(self, period, missed, action, other):
         schedule = partial(self.timer.schedule_every, period / 1e9, missed=missed)
         return self.add(period, schedule, action, other, period, missed)
 
-    @rule(expected=calls)
+    @rule(expected=made)
     def cancel_one(self, expected):
         self.cancel(expected)
 
-    @rule(expected=consumes(calls))
+    @rule(expected=consumes(made))
     def cancel_for_good(self, expected):
         self.cancel(expected)
 
-    @rule(expected=calls, delay=DELAYS)
+    @rule(expected=made, delay=DELAYS)
     def reschedule_one(self, expected, delay):
         self.reschedule(expected, delay)
 
@@ -170,10 +170,10 @@ class Machine(RuleBasedStateMachine):
         assert self.timer.size == sum(expected.pending for expected in self.expected)
 
     def teardown(self):
-        mailbox.MAILBOX_LIMIT = self.usual_limit
-        self.timer._mailbox.timer.check()
+        pending.BATCH = calls.BATCH = self.usual_batch
+        self.timer._pending.timer.check()
         assert self.timer.close()
-        assert self.timer.size == len(self.timer._mailbox.timer) == 0
+        assert self.timer.size == len(self.timer._pending.timer) == 0
         for expected in self.expected:
             assert expected.call.done()
             assert not expected.call.cancel()

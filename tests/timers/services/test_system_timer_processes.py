@@ -1,6 +1,6 @@
 """SystemTimer in forked processes, and at the exit of the interpreter."""
 
-# `_mailbox.lock` and `UNWATCHED` are private: another thread holds them when the process forks.
+# `_pending.lock` and `UNWATCHED` are private: another thread holds them when the process forks.
 
 import os
 import signal
@@ -63,7 +63,7 @@ def test_a_forked_child_has_a_closed_copy(lock_held):
             time.sleep(0.1)  # a driver, if there were one, would run the call
             return not ran.is_set() and service.size == 0 and call.cancel() and service.close()
 
-        with held_elsewhere(service._mailbox.lock) if lock_held else nullcontext():
+        with held_elsewhere(service._pending.lock) if lock_held else nullcontext():
             assert status_of_child(is_closed) == 0
         assert ran.wait(10)
 

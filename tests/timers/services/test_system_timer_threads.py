@@ -1,7 +1,7 @@
 """SystemTimer with threads and memory: each race in a fixed interleaving."""
 
 # Private members: turns are taken by hand, between two steps of another thread; `_bell` shows
-# whether that wakes the driver, and `_mailbox.entries` how full the mailbox is.
+# whether that wakes the driver, and `_pending.new` what was gathered.
 
 import random
 import signal
@@ -9,6 +9,7 @@ import threading
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,9 +28,9 @@ from timers.services import (
     ServiceClosedError,
     ServiceStateError,
     SystemTimer,
-    mailbox,
+    system_timer,
 )
-from timers.services.mailbox import MAILBOX_LIMIT, NEVER
+from timers.services.pending import BATCH, NEVER
 
 # Callers beside the driver, and beside each other
 
@@ -37,18 +38,8 @@ from timers.services.mailbox import MAILBOX_LIMIT, NEVER
 @pytest.mark.parametrize("use", ["size", "close"])
 def test_the_driver_goes_on_while_a_caller_goes_through_what_is_due(use):
     clock, service = caller_driven()
-    ready = service._mailbox.ready
-
-    class Due(tuple):
-        """Changes `ready`, as the driver does, while a caller looks at it."""
-
-        def __iter__(self):
-            ready.rotate(1)
-            ready.rotate(-1)
-            return super().__iter__()
 
     def callback():
-        ready.extend([Due(ready.pop())])
         moved.reschedule_after(8)
         answers.append(service.size if use == "size" else service.close())
 
@@ -81,7 +72,7 @@ def test_only_one_of_many_takers_wins():
 
 def take_turn(service):
     """What the driver does: returns when it would take the next turn."""
-    return service._mailbox.turn(service._start)
+    return service._turn()
 
 
 def test_a_call_that_comes_while_the_driver_prepares_to_sleep_is_seen():
@@ -89,8 +80,6 @@ def test_a_call_that_comes_while_the_driver_prepares_to_sleep_is_seen():
     _, service = caller_driven(timer)
     service.schedule_after(10, print)
     timer.after["next_expiry"] = lambda: service.schedule_after(1, print)
-    moment = take_turn(service)
-    assert moment <= service._mailbox.now()  # not to sleep, but to look again
     assert take_turn(service) == 1000 * MS
 
 
@@ -116,8 +105,8 @@ def test_the_thread_sleeps_while_nothing_is_due(name):
     ran = threading.Event()
     with SystemTimer(TIMERS[name]()) as service:
         turns = []
-        turn = service._mailbox.turn
-        service._mailbox.turn = lambda run: (turns.append(1), turn(run))[1]
+        turn = service._turn
+        service._turn = lambda: (turns.append(1), turn())[1]
         for _ in range(1000):
             service.schedule_after(3600, print)
         service.schedule_after(0.05, ran.set)
@@ -125,7 +114,7 @@ def test_the_thread_sleeps_while_nothing_is_due(name):
         assert len(turns) < 20
 
 
-# The mailbox
+# What is gathered
 
 
 @pytest.mark.parametrize("filed", [False, True])
@@ -139,26 +128,28 @@ def test_memory_stays_flat_while_nothing_is_due(filed):
         if filed and not turn % 1000:
             assert service.size == 1001
         call.cancel()
-        largest = max(largest, len(service._mailbox.entries))
+        largest = max(largest, len(service._pending.new))
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert largest <= MAILBOX_LIMIT
+    assert largest <= BATCH
     assert size < 2**20
     assert service.size == len(keep)
     assert all(call.cancel() for call in keep)
-    assert len(service._mailbox.entries) <= MAILBOX_LIMIT
+    assert len(service._pending.new) <= BATCH
 
 
-def test_callers_apply_the_mailbox_behind_a_slow_callback(monkeypatch):
+def test_callers_apply_the_pending_behind_a_slow_callback(monkeypatch):
     """They do not wait for the driver, although it is late for the first of these calls."""
-    monkeypatch.setattr(mailbox, "time", None)  # a caller that waits would raise
+    monkeypatch.setattr(system_timer, "_SLOW_NS", -1)  # as soon as it runs
+    clock = SimpleNamespace(monotonic_ns=time.monotonic_ns)  # a caller that waits would raise
+    monkeypatch.setattr(system_timer, "time", clock)
     started, release = threading.Event(), threading.Event()
     with SystemTimer(CascadingWheel()) as service:
         service.schedule_after(0, lambda: (started.set(), release.wait(10)))
         assert started.wait(10)
         for delay in range(10_000):
             service.schedule_after(delay, print)
-        assert len(service._mailbox.entries) <= MAILBOX_LIMIT
+        assert len(service._pending.new) <= BATCH
         assert service.size == 10_000
         release.set()
 
@@ -201,7 +192,7 @@ def test_the_thread_ends_when_a_finalizer_closes_the_service_while_a_caller_file
     with SystemTimer(timer) as service:
         thread = service._thread
         closed = []
-        with held_elsewhere(service._mailbox.lock):  # so that the thread has not filed it yet
+        with held_elsewhere(service._pending.lock):  # so that the thread has not filed it yet
             timer.after["schedule_many"] = lambda: closed.append(service.close())
         call = service.schedule_after(60, print)
         in_thread(lambda: service.size)
@@ -278,23 +269,22 @@ def test_a_signal_handler_that_outlasts_a_wait_does_not_stop_the_service():
 
 
 def test_a_turn_while_a_caller_wakes_the_driver_leaves_no_false_alarm(monkeypatch):
-    """Private: the caller is held up between the two steps of waking, where a thread may be
-    switched.
-    """
+    """Private: the caller is held up while it wakes the driver."""
     with SystemTimer(CascadingWheel()) as service:
-        mailbox, wake = service._mailbox, service._mailbox.wake
-        while mailbox.alarm != [NEVER]:  # until the driver sleeps
+        pending, wake = service._pending, service._pending.wake
+        while pending.alarm != NEVER:  # until the driver sleeps
             time.sleep(0.001)
 
-        def slow():
-            wake()
+        def slow(moment):
+            alarm = wake(moment)
             time.sleep(0.1)  # time for a turn
+            return alarm
 
-        monkeypatch.setattr(mailbox, "wake", slow)
+        monkeypatch.setattr(pending, "wake", slow)
         first, second = threading.Event(), threading.Event()
         service.schedule_after(0, first.set)
         assert first.wait(10)
-        monkeypatch.setattr(mailbox, "wake", wake)
+        monkeypatch.setattr(pending, "wake", wake)
         service.schedule_after(0, second.set)
         assert second.wait(10)
 
@@ -303,13 +293,13 @@ def test_a_close_that_interrupts_another_method_cancels_at_once(monkeypatch):
     """Private: as from a signal handler in `size`, which holds the lock, or in `schedule_after`."""
     _, service = manual()
     call = service.schedule_after(100, print)
-    with service._mailbox.lock:
+    with service._pending.lock:
         assert not service.close()
         assert call.cancelled()
     assert service.size == 0
     clock, service = manual()
     clock.advance(1)  # nothing is pending: the next call wakes the driver
-    monkeypatch.setattr(service._mailbox, "wake", service.close)
+    monkeypatch.setattr(service._pending, "wake", lambda _: service.close())
     call = service.schedule_after(100, print)
     assert call.cancelled()
     assert service.size == 0

@@ -20,7 +20,7 @@ from compare.traffic.tapes.tape import CANCEL, REARM, START
 from compare.traffic.tapes.trace import REJECTED, TraceError, open_trace
 from tests.compare.trial.pipeline.test_full_disk import full
 from timers import CascadingWheel, HierarchicalWheel
-from timers.services import AsyncTimer, ManualClock, SystemTimer, mailbox, wheel_event_loop
+from timers.services import AsyncTimer, ManualClock, SystemTimer, pending, wheel_event_loop
 from timers.services.async_timer import LoopDriver
 
 
@@ -244,7 +244,7 @@ def test_async_timer_without_its_own_alarm(recorded, run_async):
 
 
 def test_what_the_recorder_knows_of_the_services():
-    assert recorder._PENDING == mailbox.PENDING
+    assert recorder._PENDING == pending.PENDING
     assert LoopDriver._turn.__qualname__ == "LoopDriver._turn"  # as `_is_alarm` expects
 
 
