@@ -58,6 +58,7 @@ PRINTED = {
         *("500 ms heartbeat", "500 ms flush", "600 ms flush", "700 ms flush", "750 ms heartbeat"),
         *("800 ms flush", "900 ms flush", "1000 ms heartbeat", "1000 ms report", "1000 ms flush"),
     ],
+    "virtual_time": ["A day of heartbeats has passed."],
     "purgatory_fetch": ["a gets 11 bytes", "b gets 11 bytes timeout"],
     "purgatory_join_group": ["bob left", "generation 1: ann"],
     "purgatory_produce": ["r1 acknowledged", "r2 timed out: orders"],

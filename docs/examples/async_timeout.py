@@ -1,6 +1,6 @@
 """Timeouts in asyncio, on a loop whose timeouts are in a timing wheel.
 
->>> with asyncio.Runner(loop_factory=wheel_event_loop()) as runner:
+>>> with asyncio.Runner(loop_factory=wheel_event_loop) as runner:
 ...     runner.run(main())
 answer 1
 no answer in time
@@ -28,5 +28,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    with asyncio.Runner(loop_factory=wheel_event_loop()) as runner:
+    with asyncio.Runner(loop_factory=wheel_event_loop) as runner:
         runner.run(main())
