@@ -242,15 +242,14 @@ class Purgatory:
         """Refuse what cannot be watched."""
         if self._closed or self._pending.closed:
             self._check_open()
-        try:
-            for operation in operations:
-                if operation._purgatory is not None:
+        for operation in operations:
+            if getattr(operation, "_purgatory", operation) is not None:
+                if hasattr(operation, "_purgatory"):
                     raise _is_watched(operation)
-        except AttributeError:
-            raise ParameterError(
-                f"a {type(operation).__name__} object is not a DelayedOperation, "
-                "or did not run its __init__"
-            ) from None
+                name = type(operation).__name__
+                raise ParameterError(
+                    f"a {name} object is not a DelayedOperation, or did not run its __init__"
+                )
 
     def _report(self, operation: DelayedOperation, error: Exception) -> None:
         self._timer._report(operation.try_complete, error)
@@ -272,17 +271,22 @@ class Purgatory:
         if self._closed or self._pending.closed:
             self._check_open()
         with UNWATCHED:
-            for operation in operations:
-                if operation._state == PENDING:
-                    if operation._purgatory is not None:
-                        raise _is_watched(operation)
-                    entered, moment = self._entered + 1, now + operation._moment
-                    # No call, after which a handler could complete it: it would count for ever.
-                    waiting += (operation,)
-                    operation._purgatory, operation._moment, self._entered = self, moment, entered
+            self._enter(operations, now, waiting)
         lists = self._lists
         for key in keys or _NO_KEYS:
             lists.setdefault(key, []).extend(waiting)
+
+    def _enter(
+        self, operations: Sequence[DelayedOperation], now: int, waiting: list[DelayedOperation]
+    ) -> None:
+        for operation in operations:
+            if operation._state == PENDING:
+                if operation._purgatory is not None:
+                    raise _is_watched(operation)
+                entered, moment = self._entered + 1, now + operation._moment
+                # No call, after which a handler could complete it: it would count for ever.
+                waiting += (operation,)
+                operation._purgatory, operation._moment, self._entered = self, moment, entered
 
     def _schedule(self, operations: Sequence[DelayedOperation]) -> None:
         """Put operations into the timer, which passes over those that are completed by then."""
@@ -297,12 +301,8 @@ class Purgatory:
         """Try once more what somebody has asked for meanwhile, and give up the claim."""
         completed = 0
         while True:
-            asked = []
             with self._pending.lock:
-                for operation in claimed:
-                    if operation._asked and operation._state == PENDING:
-                        operation._asked = False
-                        asked.append(operation)
+                asked = _asked_for(claimed)
                 if not asked:
                     claim.clear()
             if not asked:
@@ -376,6 +376,15 @@ def _claim(operations: Iterable[DelayedOperation], claim: list[None]) -> list[De
                 operation._tried_by, operation._asked = claim, False
                 claimed.append(operation)
     return claimed
+
+
+def _asked_for(claimed: Iterable[DelayedOperation]) -> list[DelayedOperation]:
+    asked = []
+    for operation in claimed:
+        if operation._asked and operation._state == PENDING:
+            operation._asked = False
+            asked.append(operation)
+    return asked
 
 
 def _try_all(operations: Iterable[DelayedOperation], on_error: OnError | None = None) -> int:
