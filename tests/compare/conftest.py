@@ -5,6 +5,7 @@ Measurements are far shorter than real ones: the tests check what is measured, n
 
 import signal
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,18 @@ from tests.compare.daemons import Daemons
 from tests.compare.own_timers import Timed
 from timers.kernels.jit import COMPILING
 
+NO_SPARK = "PySpark is not installed; its pandas has no wheels for Python 3.15 and later"
+
 SMALL = {"LONGEST_DELAY": 6000, "HOLD_PAIRS": 2000, "MIN_TIMED": 2000, "MIN_FIRED": 500}
 SMALL_CALLS = {"OTHERS": 30, "PAIRS": 60, "BATCHES": (1, 10, 100)}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests of Spark where it cannot be installed."""
+    if find_spec("pyspark") is None:
+        for item in items:
+            if item.get_closest_marker("spark"):
+                item.add_marker(pytest.mark.skip(reason=NO_SPARK))
 
 
 @pytest.fixture(scope="package", autouse=True)

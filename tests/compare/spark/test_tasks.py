@@ -8,10 +8,12 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark import TaskContext
 
 from compare.spark.session import PipelineError
-from compare.spark.tasks import SparkTasks, shares
+from tests.compare.conftest import NO_SPARK
+
+TaskContext = pytest.importorskip("pyspark", reason=NO_SPARK).TaskContext
+from compare.spark.tasks import SparkTasks, shares  # noqa: E402  # it imports PySpark
 
 pytestmark = pytest.mark.spark
 
