@@ -3,6 +3,7 @@
 # Private members: `_lists` and `_bell` show what is freed and who is woken, which no caller sees;
 # `_timer` is the service that the fixture made.
 
+import asyncio
 import gc
 import math
 import random
@@ -19,7 +20,9 @@ from tests.timers.services.cases import (
     caller_driven,
     manual,
     new_purgatory,
+    raising,
 )
+from tests.timers.services.loops import run
 from timers import HierarchicalWheel
 from timers.errors import ParameterError, TimeRangeError, TimeTypeError
 from timers.services import (
@@ -450,3 +453,25 @@ def test_the_earliest_of_many_wakes_the_driver():
     assert not timer._bell._rung_by
     purgatory.try_complete_else_watch_many([Waiting(9), Waiting(1), Waiting(6)], ["a"])
     assert timer._bell._rung_by
+
+
+def test_an_async_timer_runs_the_timeouts_and_the_purges():
+    async def main(timer, loop):
+        errors = []
+        loop.set_exception_handler(lambda _, context: errors.append(str(context["exception"])))
+        purgatory = Purgatory("test", timer, purge_interval=0)
+        operations = [Waiting(k) for k in (1, 2, 3)]
+        assert purgatory.try_complete_else_watch_many(operations, ["a", "b"]) == 0
+        assert (purgatory.delayed, timer.size) == (3, 3)
+        operations[1].ready = True
+        operations[2].during = raising(ValueError("on purpose"))
+        assert purgatory.check_and_complete("a") == 1
+        assert errors == ["on purpose"]
+        await asyncio.sleep(1.5)
+        assert [each.log for each in operations] == [["complete", "expire"], ["complete"], []]
+        assert (purgatory.watched, purgatory.delayed, timer.size) == (2, 1, 1)
+        assert timer.cancel_all() == 0  # an operation is not a call
+        await asyncio.sleep(3)
+        assert (purgatory.watched, purgatory.delayed, timer.size) == (0, 0, 0)
+
+    run(main)
