@@ -211,7 +211,7 @@ class PeriodicCall(ScheduledCall):
 
 
 class CallScheduler:
-    """What the services that run calls have in common."""
+    """Base class of the services that run calls."""
 
     _pending: Pending
     _waits = False  # whether callers wait for room, instead of an error

@@ -26,7 +26,7 @@ QUICK_DURATION = 4_000_000.0
 
 
 class Clock(Protocol):
-    """What a service needs to know of time, in integer nanoseconds."""
+    """The clock of a service, in integer nanoseconds."""
 
     def now(self) -> int:
         """Nanoseconds since a fixed moment; never decreases.

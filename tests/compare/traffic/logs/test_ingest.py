@@ -192,7 +192,8 @@ def test_json_columns_that_one_block_alone_has(requests, tmp_path, monkeypatch, 
     lines = [f'{{"ts": {k}}}' for k in range(20)]
     lines[number] = f'{{"ts": {number}, "rtt": 0.5, "id": "x"}}'
     (tmp_path / "log").write_text("\n".join(lines))
-    assert requests(tmp_path / "log", unique="id").trace.totals["cancels"] == 1
+    assert requests(tmp_path / "log").trace.totals["cancels"] == 1
+    assert requests(tmp_path / "log", out="one", where=("id = x",)).rows == 1
 
 
 def test_rows_of_several_row_groups_keep_their_order(requests, tmp_path):
