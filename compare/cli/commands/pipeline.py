@@ -208,9 +208,8 @@ class _Stages:
             trace = open_trace(path)
         else:
             trace = generate(name, path, **_generated(given), session=self._spark)
-        shards = plural(len(trace.shards), "shard")
-        text = f"{path}: {operations_text(trace.totals)} in {shards}, in {trace.unit}"
-        click.echo(labelled("trace", text))
+        click.echo(labelled("trace", f"{path}, {plural(len(trace.shards), 'shard')}"))
+        click.echo(labelled("operations", operations_text(trace.totals)))
         return trace
 
     def _ingested(self, path: Path, asked: Mapping[str, Any], given: Mapping[str, Any]) -> "Trace":
