@@ -14,6 +14,9 @@ import nox
 
 RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
+if sys.version_info < (3, 11):  # noqa: UP036  # an older Python may run nox; pip's error is long
+    sys.exit(f"wheelwork needs Python 3.11 or newer; this is {RUNNING}")
+
 nox.options.default_venv_backend = "venv"
 logging.getLogger("nox").addFilter(lambda record: "uv binary" not in record.getMessage())
 nox.options.reuse_existing_virtualenvs = True
