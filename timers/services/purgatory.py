@@ -154,7 +154,7 @@ class Purgatory:
             with self._pending.lock:
                 claimed = _claim(operations, claim)
             completed = _try_all(claimed)
-            if completed < len(operations) and _any_pending(operations):
+            if completed < len(operations) and _pending(operations):
                 known, now = _checked(keys), self._pending.now()
                 with self._pending.lock:
                     self._watch(operations, known, now, waiting)
@@ -274,7 +274,10 @@ class Purgatory:
             self._enter(operations, now, waiting)
         lists = self._lists
         for key in keys or _NO_KEYS:
-            lists.setdefault(key, []).extend(waiting)
+            watchers = lists.get(key)
+            if watchers is None:
+                watchers = lists.setdefault(key, [])
+            watchers.extend(waiting)
 
     def _enter(
         self, operations: Sequence[DelayedOperation], now: int, waiting: list[DelayedOperation]
@@ -410,10 +413,6 @@ def _try_all(operations: Iterable[DelayedOperation], on_error: OnError | None = 
                     raise
                 on_error(operation, error)
     return completed
-
-
-def _any_pending(operations: Iterable[DelayedOperation]) -> bool:
-    return any(operation._state == PENDING for operation in operations)
 
 
 def _withdraw(operations: Sequence[DelayedOperation], entered: Sequence[DelayedOperation]) -> None:
