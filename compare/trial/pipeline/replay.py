@@ -129,6 +129,8 @@ def replay_trace(
         if todo := results.unfinished():
             with executor(master, session) as runner:
                 manifest["made_by"] = _made_by(runner)
+                with errors_as(ResultsError, f"{CANNOT_WRITE} {path}"):
+                    write_json(path / MANIFEST, manifest)
                 _run(runner, results, todo)
         if missing := results.unfinished():
             raise ResultsError(

@@ -164,6 +164,21 @@ def test_the_manifest_says_what_was_replayed(results, trace):
     }
 
 
+def test_results_whose_end_alone_is_missing_say_where_they_were_made(trace, tmp_path, monkeypatch):
+    real = compare.trial.pipeline.replay._run
+
+    def killed_at_the_end(*arguments):
+        real(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(compare.trial.pipeline.replay, "_run", killed_at_the_end)
+        replay_trace(trace, TIMERS[:1], tmp_path / "out")
+    made_by = open_results(tmp_path / "out", complete=False).manifest["made_by"]
+    assert made_by["executor"] == "threads"
+    assert replay_trace(trace, TIMERS[:1], tmp_path / "out").manifest["made_by"] == made_by
+
+
 def test_progress_is_in_rows_of_the_shard_replays_that_are_left(tmp_path, monkeypatch):
     """Of shards with 10, 20 and 30 operations through two timers, one of which is done already."""
     shown = []
@@ -335,7 +350,8 @@ def resumes(out, whole, marker=None, **where):
         marker.unlink()  # not before: a worker that outlives its Spark would end at once
     for kind in ("expiries", "outcomes"):  # half a file of a task that was killed
         (out / kind / "timer-001" / ".shard-00005.parquet.host-1.0f").touch()
-    resumed = replay_trace(whole.trace, PAIR, out, **where)
+    timers = [timer.label for timer in whole.contestants]
+    resumed = replay_trace(whole.trace, timers, out, **where)
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
     assert files_of(resumed) == files_of(whole)
     assert names_in(out) == names_in(whole.path)
