@@ -163,9 +163,9 @@ def _plain_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _interrupts(handler: Any) -> Iterator[None]:
-    """Handle interrupts in this way until the block ends, also if the block sets another handler.
+    """Set a handler of interrupts; afterwards restore the one before, whatever the block has set.
 
-    None leaves them alone. Python handles signals only in the main thread.
+    None keeps the handler. Python handles signals only in the main thread.
     """
     before = signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():
@@ -352,8 +352,9 @@ def _start(master: str) -> "SparkSession":
             if interrupts:
                 raise KeyboardInterrupt
             SparkContext._ensure_initialized(gateway=gateway)
-            # A new Java has the settings, after which come those of PYSPARK_SUBMIT_ARGS.
-            return SparkSession.builder.config(map=settings if earlier else {}).getOrCreate()
+            # A new Java has the settings, and has let PYSPARK_SUBMIT_ARGS override them.
+            builder = SparkSession.builder.config(map=settings if earlier else {})
+            return builder.master(settings["spark.master"]).getOrCreate()
         except (PySparkException, Py4JError, OSError) as error:
             output.seek(0)
             said = "" if SparkContext._gateway else output.read().decode(errors="replace")
