@@ -64,12 +64,6 @@ class Executor(Protocol):
         Raises the exception of the function or, from another process, an error with its message.
         """
 
-    def run(self, parts: int, work: Work[Result]) -> list[Result]:
-        """The results of `work` for the parts in [0, parts), in order; they may be pickled.
-
-        Raises the exception of `work` or, from another process, an error with its message.
-        """
-
     def tasks(self) -> tuple[int, int]:
         """The number of tasks of the current run that have ended, and of all its tasks."""
 
@@ -88,7 +82,7 @@ class Threads:
     def map(
         self, tasks: pa.Table, function: Function, schema: pa.Schema, description: str
     ) -> pa.Table:
-        """See `Executor.map`. An exception or an interrupt stops the tasks that are running."""
+        """See `Executor.map` and `run`."""
         batches = tasks.to_batches(max_chunksize=1)
 
         def work(task: int, stopping: Stopping) -> list[pa.RecordBatch]:
@@ -98,7 +92,10 @@ class Threads:
         return pa.Table.from_batches((batch for result in results for batch in result), schema)
 
     def run(self, parts: int, work: Work[Result]) -> list[Result]:
-        """See `Executor.run`. An exception or an interrupt stops the parts that are running."""
+        """The results of `work` for the parts in [0, parts), in order.
+
+        An exception or an interrupt stops the parts that are running.
+        """
         stop = threading.Event()
         self._ended, self._parts = 0, parts
         with ThreadPoolExecutor(self.workers, "wheelwork") as pool:

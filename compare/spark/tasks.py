@@ -1,7 +1,6 @@
 """An executor that applies a function to tasks with `mapInArrow`."""
 
 import gc
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -11,11 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from compare.base.executors import Function, Result, Stopping, Work, never_stopping
+from compare.base.executors import Function, Stopping, never_stopping
 from compare.base.versions import versions
 from compare.spark.session import cores, engine, is_remote, plain_failures
-
-_RESULTS = pa.schema([("part", pa.int64()), ("result", pa.binary())])
 
 PARTITION = "partition"
 
@@ -50,17 +47,6 @@ class SparkTasks:
         with plain_failures("a task failed"):
             return self._collected(self._rows(tasks, function, schema), schema, description)
 
-    def run(self, parts: int, work: Work[Result]) -> list[Result]:
-        """See `Executor.run`. The results are pickled."""
-
-        def results(tasks: pa.RecordBatch, stopping: Stopping) -> Iterator[pa.RecordBatch]:
-            for part in tasks["part"].to_pylist():
-                result = pickle.dumps(work(part, stopping))
-                yield pa.RecordBatch.from_arrays([[part], [result]], schema=_RESULTS)
-
-        table = self.map(_numbered(parts), results, _RESULTS, "numbered parts").sort_by("part")
-        return [pickle.loads(result) for result in table["result"].to_pylist()]
-
     def shuffle(
         self,
         parts: int,
@@ -82,7 +68,8 @@ class SparkTasks:
             for part in tasks["part"].to_pylist():
                 yield from read(part)
 
-        rows = self._rows(_numbered(parts), read_parts, schema)
+        numbers = pa.table({"part": pa.array(range(parts), pa.int64())})
+        rows = self._rows(numbers, read_parts, schema)
         # One partition for each group.
         ordered = rows.repartitionById(groups, order[0]).sortWithinPartitions(*order)
         written = ordered.mapInArrow(write, from_arrow_schema(out))
@@ -141,10 +128,6 @@ class SparkTasks:
             self._session.addArtifacts(file, pyfile=True)
         else:
             self._session.sparkContext.addPyFile(file)
-
-
-def _numbered(parts: int) -> pa.Table:
-    return pa.table({"part": pa.array(range(parts), pa.int64())})
 
 
 def shares(parts: int, workers: int) -> list[range]:

@@ -41,7 +41,7 @@ from compare.traffic.logs.opening import ANY, open_log
 from compare.traffic.logs.reading import Reading, Seen
 from compare.traffic.logs.rows import KINDS, NONE, QUOTE, Meaning
 from compare.traffic.logs.time_formats import EPOCHS, FORMS, guess_form
-from compare.traffic.tapes.trace import MAX_SHARDS, Trace, new_trace, open_trace
+from compare.traffic.tapes.trace import MAX_SHARDS, Trace, UnfinishedTrace, new_trace, open_trace
 from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, parse_duration
 from timers import TimerError
 
@@ -249,7 +249,7 @@ def _ingest(
         name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         job = Job(name, tuple(logs), meaning, unfinished.directory, options.limit)
         with errors_as(IngestError, f"{CANNOT_WRITE} to {unfinished.directory.parent}"):
-            result = _run(job, options.master, session) if files == names else _run(job)
+            result = _run(job, unfinished, *((options.master, session) if files == names else ()))
         _check_presence(logs, roles, result.seen)
         rows = sum(shard.starts + shard.arms for shard in result.shards)
         kinds = {kind: result.kinds.get(kind, 0) for kind in KINDS}
@@ -304,11 +304,17 @@ def _within_reach(
         yield files
 
 
-def _run(job: Job, master: str | None = None, session: "SparkSession | None" = None) -> Result:
+def _run(
+    job: Job,
+    unfinished: UnfinishedTrace,
+    master: str | None = None,
+    session: "SparkSession | None" = None,
+) -> Result:
     """Read the log here, or on Spark if that is asked for or the log is large."""
     # Up to a limit, a log is read in its order.
     here = nullcontext(Threads()) if job.limit is not None else executor(master, session)
     with here as chosen, progress("ingest", chosen.tasks):
+        unfinished.made_by = chosen.made_by
         if not isinstance(chosen, Threads):
             return ingest_on_spark(job, chosen)
         try:
@@ -323,6 +329,7 @@ def _run(job: Job, master: str | None = None, session: "SparkSession | None" = N
     from compare.spark.tasks import SparkTasks
 
     with spark_session() as spark, progress("ingest", (tasks := SparkTasks(spark)).tasks):
+        unfinished.made_by = tasks.made_by
         return ingest_on_spark(job, tasks)
 
 

@@ -2,18 +2,21 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+
+import pyarrow as pa
 
 from compare.base.executors import Executor, Stopping, even_shares, until_stopping
 from compare.traffic.tapes.tape import Tape, joined
 from compare.traffic.tapes.trace import Trace
 from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.engine import OverBudgetError, first_time, replay
-from compare.trial.replay.outcome import Outcome
+from compare.trial.replay.outcome import Outcome, outcome_of, stored_columns
 
+_TASKS = pa.schema([("shard", pa.int32()), ("group", pa.int32())])
+_OUTCOMES = pa.schema([("candidate", pa.int32()), *stored_columns()])
 SHORTEST_LIMIT = 0.01  # seconds of a replay; a shorter one is never left out
 AT_ONCE = 2048  # operations for which room is reserved at a time
 
@@ -65,13 +68,18 @@ def outcomes(
     for candidate in {candidate.name: candidate for candidate in candidates}.values():
         replay(candidate.new(unit), joined([]), 0)  # compile it into the disk cache for the workers
     groups = min(groups, len(candidates))
-    parts = [(shard, group) for shard in sample.shards for group in range(groups)]
+    pairs = [(shard, group) for shard in sample.shards for group in range(groups)]
+    tasks = pa.Table.from_pylist(
+        [dict(zip(_TASKS.names, pair, strict=True)) for pair in pairs], _TASKS
+    )
 
-    def work(number: int, stopping: Stopping) -> list[tuple[int, Outcome]]:
-        shard, group = parts[number]
+    def work(tasks: pa.RecordBatch, stopping: Stopping) -> Iterator[pa.RecordBatch]:
+        for task in tasks.to_pylist():
+            yield from replayed(**task, stopping=stopping)
+
+    def replayed(shard: int, group: int, stopping: Stopping) -> Iterator[pa.RecordBatch]:
         tape, id_space = sample.tape(shard), sample.trace.shards[shard].id_space
         seconds = max(limit * tape.time.size / 1e9, SHORTEST_LIMIT)
-        outcomes = []
         # Neighbours in the grid run at different times, so a slow moment does not hit all of them.
         for index in until_stopping(range(group, len(candidates), groups), stopping):
             # As small as in a program with this traffic: a hashed wheel skips idle time in
@@ -86,12 +94,13 @@ def outcomes(
                     limit=seconds,
                     at_once=AT_ONCE,
                 )
-                outcomes.append((index, done.outcome))
-        return outcomes
+                row = {"candidate": index, **done.outcome.stored()}
+                yield pa.RecordBatch.from_pylist([row], _OUTCOMES)
 
     shards: dict[int, list[Outcome]] = {}
-    for index, outcome in chain.from_iterable(executor.run(len(parts), work)):
-        shards.setdefault(index, []).append(outcome)
+    text = f"advise: {len(candidates)} candidates x {len(sample.shards)} shards"
+    for row in executor.map(tasks, work, _OUTCOMES, text).to_pylist():
+        shards.setdefault(row["candidate"], []).append(outcome_of(row))
     return {
         candidates[index].label: sum(done, Outcome())
         for index, done in sorted(shards.items())

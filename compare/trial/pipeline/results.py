@@ -28,9 +28,8 @@ from compare.traffic.tapes.trace import Trace, columns_text, open_trace, shard_n
 from compare.trial.oracle.compiled import Check, Rows
 from compare.trial.oracle.mismatches import Verified, combined
 from compare.trial.replay.contestant import Contestant
-from compare.trial.replay.lateness import Lateness
 from compare.trial.replay.loops import FIRED
-from compare.trial.replay.outcome import NUMBERS, Outcome, columns
+from compare.trial.replay.outcome import Outcome, outcome_of, stored_columns
 from timers.errors import TimerError
 from timers.rounding import AnyRounding
 
@@ -50,9 +49,7 @@ OUTCOMES = pa.schema(
         ("timer", pa.int32()),
         ("shard", pa.int32()),
         ("engine", pa.string()),
-        *columns(),
-        ("lateness_values", pa.list_(pa.int64())),
-        ("lateness_counts", pa.list_(pa.int64())),
+        *stored_columns(),
         ("check", arrow_type(Verified)),
     ]
 )
@@ -207,20 +204,10 @@ def outcome_table(
         "timer": timer,
         "shard": shard,
         "engine": engine,
-        **outcome.row(),
-        "lateness_values": outcome.lateness.values.tolist(),
-        "lateness_counts": outcome.lateness.counts.tolist(),
+        **outcome.stored(),
         "check": None if check is None else asdict(check),
     }
     return pa.Table.from_pylist([row], schema=OUTCOMES)
-
-
-def outcome_of(row: Mapping[str, Any]) -> Outcome:
-    """Return the outcome from a row of schema OUTCOMES."""
-    values, counts = (np.array(row[f"lateness_{part}"], np.int64) for part in ("values", "counts"))
-    lateness = Lateness(values, counts, row["lateness_min"], row["lateness_max"])
-    counters = None if row["counters"] is None else dict(row["counters"])
-    return Outcome(**{name: row[name] for name in NUMBERS}, counters=counters, lateness=lateness)
 
 
 @contextmanager

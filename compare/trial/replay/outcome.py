@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import numpy as np
+
 from compare.trial.replay.lateness import Lateness
 
 Counters = Mapping[str, int] | None
@@ -58,6 +60,11 @@ class Outcome:
         row = {name: getattr(self, name) for name in (*NUMBERS, "counters")}
         return row | {f"lateness_{name}": getattr(self.lateness, name) for name in _LATENESS}
 
+    def stored(self) -> dict[str, Any]:
+        """The values of `stored_columns`, by name."""
+        bins = {name: getattr(self.lateness, name).tolist() for name in _BINS}
+        return self.row() | {f"lateness_{name}": values for name, values in bins.items()}
+
     def as_json(self) -> dict[str, Any]:
         """The outcome for JSON, with a summary of the lateness."""
         return {
@@ -74,6 +81,7 @@ NUMBERS: Mapping[str, Any] = {
 """The numeric fields and their types, int or float."""
 
 _LATENESS = {"min": int, "median": float, "max": int}
+_BINS = ("values", "counts")
 
 
 def columns() -> list[tuple[str, Any]]:
@@ -89,3 +97,18 @@ def columns() -> list[tuple[str, Any]]:
         ("counters", pa.map_(pa.string(), pa.int64())),
         *((f"lateness_{name}", types[kind]) for name, kind in _LATENESS.items()),
     ]
+
+
+def stored_columns() -> list[tuple[str, Any]]:
+    """`columns`, and the distribution of the lateness, from which an outcome can be made again."""
+    import pyarrow as pa
+
+    return [*columns(), *((f"lateness_{name}", pa.list_(pa.int64())) for name in _BINS)]
+
+
+def outcome_of(row: Mapping[str, Any]) -> Outcome:
+    """The outcome from a row of `stored_columns`."""
+    values, counts = (np.array(row[f"lateness_{name}"], np.int64) for name in _BINS)
+    lateness = Lateness(values, counts, row["lateness_min"], row["lateness_max"])
+    counters = None if row["counters"] is None else dict(row["counters"])
+    return Outcome(**{name: row[name] for name in NUMBERS}, counters=counters, lateness=lateness)

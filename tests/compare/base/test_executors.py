@@ -4,6 +4,7 @@ import threading
 import time
 from concurrent.futures import Future
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,22 +25,36 @@ def threads():
     return threads
 
 
+def numbered(tasks):
+    return pa.table({"task": pa.array(range(tasks), pa.int32())})
+
+
 @on_both
-def test_each_part_is_run_once_and_the_results_are_in_order(where):
+def test_each_task_is_run_once(where):
+    results = pa.schema([("task", pa.int32()), ("stopping", pa.bool_())])
+
+    def function(tasks, stopping):
+        for task in tasks["task"].to_pylist():
+            yield pa.record_batch([[2 * task], [stopping()]], schema=results)
+
     with executor(**where) as running:
-        for parts in (20, 0):
-            results = running.run(parts, lambda part, stopping: (2 * part, stopping()))
-            assert results == [(2 * part, False) for part in range(parts)]
+        for number in (20, 0):
+            table = running.map(numbered(number), function, results, "test")
+            assert table.schema == results
+            rows = [(row["task"], row["stopping"]) for row in table.sort_by("task").to_pylist()]
+            assert rows == [(2 * task, False) for task in range(number)]
 
 
 @on_both
-def test_what_a_part_raises_is_one_line(where):
-    def work(part, stopping):
-        if part == 3:
-            raise TimerError("part 3 is broken")
+def test_what_a_task_raises_is_one_line(where):
+    def function(tasks, stopping):
+        if 3 in tasks["task"].to_pylist():
+            raise TimerError("task 3 is broken")
+        yield tasks
 
-    with executor(**where) as running, one_line(TimerError, "part 3 is broken$"):
-        running.run(5, work)
+    tasks = numbered(5)
+    with executor(**where) as running, one_line(TimerError, "task 3 is broken$"):
+        running.map(tasks, function, tasks.schema, "test")
 
 
 def test_two_parts_run_at_the_same_time(threads):

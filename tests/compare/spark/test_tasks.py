@@ -40,27 +40,37 @@ def test_there_are_few_tasks_even_for_many_parts():
     assert len(shares(100_000, 100)) < 20 * 100
 
 
-def test_spark_does_each_part_once(spark):
-    def work(part, stopping):
-        assert not stopping()
-        return part, TaskContext.get().partitionId(), gc.get_freeze_count()
+def numbered(tasks):
+    return pa.table({"task": pa.array(range(tasks), pa.int64())})
 
-    parts, tasks, frozen = zip(*SparkTasks(spark).run(20, work), strict=True)
-    expected = [(part, task) for task, share in enumerate(shares(20, 2)) for part in share]
-    assert list(zip(parts, tasks, strict=True)) == expected
-    assert max(frozen) > 10_000  # from a worker's second part on
+
+def test_tasks_are_in_the_partitions_of_their_shares(spark):
+    names = ("task", "partition", "frozen")
+    results = pa.schema([(name, pa.int64()) for name in names])
+
+    def function(tasks, stopping):
+        (task,) = tasks["task"].to_pylist()
+        place = TaskContext.get().partitionId(), gc.get_freeze_count()
+        yield pa.record_batch([[value] for value in (task, *place)], schema=results)
+
+    table = SparkTasks(spark).map(numbered(20), function, results, "test").sort_by("task")
+    tasks, partitions, frozen = (table[name].to_pylist() for name in names)
+    assert list(zip(tasks, partitions, strict=True)) == [
+        (task, number) for number, share in enumerate(shares(20, 2)) for task in share
+    ]
+    assert max(frozen) > 10_000  # from a worker's second task on
 
 
 def test_a_job_has_its_description_and_a_later_one_has_none(spark):
     def plus_one(tasks, stopping):
-        yield tasks.set_column(0, "x", pc.add(tasks["x"], 1))
+        yield tasks.set_column(0, "task", pc.add(tasks["task"], 1))
 
     def newest():
         return spark.sparkContext._jsc.sc().statusStore().jobsList(None).apply(0)
 
-    tasks = pa.table({"x": pa.array(range(5), pa.int64())})
+    tasks = numbered(5)
     table = SparkTasks(spark).map(tasks, plus_one, tasks.schema, "plus one: 5 tasks")
-    assert sorted(table["x"].to_pylist()) == [1, 2, 3, 4, 5]
+    assert sorted(table["task"].to_pylist()) == [1, 2, 3, 4, 5]
     assert newest().description().get() == "plus one: 5 tasks"
     before = newest().jobId()
     spark.range(3).mapInArrow(lambda batches: batches, "id bigint").collect()
@@ -69,11 +79,11 @@ def test_a_job_has_its_description_and_a_later_one_has_none(spark):
 
 
 def test_a_task_that_fails_is_one_line(spark):
-    def work(part, stopping):
-        raise ValueError(f"part {part} is bad")
+    def function(tasks, stopping):
+        raise ValueError(f"task {tasks['task'][0]} is bad")
 
-    with pytest.raises(PipelineError, match="^a task failed: part 0 is bad$"):
-        SparkTasks(spark).run(1, work)
+    with pytest.raises(PipelineError, match="^a task failed: task 0 is bad$"):
+        SparkTasks(spark).map(numbered(1), function, numbered(1).schema, "test")
 
 
 def test_progress_is_over_all_stages_of_the_jobs_that_run():

@@ -32,10 +32,10 @@ from compare.trial.pipeline.results import (
     ResultsError,
     ShardReplay,
     open_results,
-    outcome_of,
 )
 from compare.trial.replay.contestant import Contestant, contestant
 from compare.trial.replay.engine import first_time, replay
+from compare.trial.replay.outcome import outcome_of
 from tests.compare.conftest import on_both
 from tests.compare.interrupts import interrupt_when_one_has_ended
 from tests.compare.own_timers import slow_timer

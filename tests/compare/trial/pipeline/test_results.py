@@ -10,7 +10,8 @@ from compare.base.files import MANIFEST
 from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.pipeline.replay import replay_trace
-from compare.trial.pipeline.results import OUTCOMES, ResultsError, open_results, outcome_of
+from compare.trial.pipeline.results import OUTCOMES, ResultsError, open_results
+from compare.trial.replay.outcome import outcome_of
 from tests.words import one_line
 
 TIMERS = ["hashed-wheel/tick=7ms", "heapq-delay-queue"]

@@ -4,8 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.trial.pipeline.results import outcome_of
-from compare.trial.replay.outcome import NUMBERS, Outcome, columns
+from compare.trial.replay.outcome import NUMBERS, Outcome, columns, outcome_of
 from tests.compare.trial.replay.test_lateness import of
 
 OUTCOMES = st.builds(
