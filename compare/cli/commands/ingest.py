@@ -47,7 +47,7 @@ Example:
   wheelwork ingest kernel kernel.txt --out kernel.trace"""
 
 
-_REQUEST_ROWS = options.together(
+REQUEST_ROWS = options.together(
     options.option("--duration", "COL", "Column with the response time."),
     options.option("--end", "COL", "Column with the time of the answer, instead of --duration."),
     options.option(
@@ -66,13 +66,13 @@ _REQUEST_ROWS = options.together(
         "--time-is", ("start", "end"), "Whether --time is a start or an end.", default="start"
     ),
 )
-_TOUCH_ROWS = options.together(
+TOUCH_ROWS = options.together(
     options.option("--key", "COL", "Column with the key of the timer.", required=True),
     options.option("--idle", "TIME", "Idle timeout of a key, such as 30s.", required=True),
 )
 
 
-_READING = options.together(
+READING = options.together(
     options.layout,
     options.option(
         "--time-format",
@@ -94,7 +94,6 @@ _READING = options.together(
     ),
     options.option("--limit", options.COUNT, "Maximum number of lines or records to read."),
     options.flag("--strict", "Fail instead of skipping rows."),
-    options.master,
 )
 """Options for reading a log; the names are those of `compare.LogOptions`."""
 
@@ -117,13 +116,13 @@ def _log_command(
             options.option("--time", "COL", "Column with the time.", required=True),
             rows,
         ),
-        options.section("How the log is read", _READING),
+        options.section("How the log is read", READING, options.master),
     )
     command = ingest.command(cls=options.Command, epilog=_LOGS + example)
     return lambda function: command(declare(function))
 
 
-@_log_command(_REQUESTS, _REQUEST_ROWS)
+@_log_command(_REQUESTS, REQUEST_ROWS)
 def requests(**given: Any) -> None:
     """Turn a log of requests into timeouts that the answers cancel.
 
@@ -134,7 +133,7 @@ def requests(**given: Any) -> None:
     ingest_log("requests", given)
 
 
-@_log_command(_TOUCHES, _TOUCH_ROWS)
+@_log_command(_TOUCHES, TOUCH_ROWS)
 def touches(**given: Any) -> None:
     """Turn a log of touches into idle timers.
 

@@ -58,6 +58,7 @@ Examples:
 )
 @options.option("--out", options.Place("dir"), "Directory of all results.", required=True)
 @options.shards
+@options.master
 @options.option(
     "--method",
     ("compiled", "sql"),
@@ -68,8 +69,8 @@ Examples:
 @options.section(
     _LOG,
     options.option("--time", "COL", "Column with the time."),
-    options.not_required(ingest._REQUEST_ROWS, ingest._TOUCH_ROWS),
-    ingest._READING,
+    options.not_required(ingest.REQUEST_ROWS, ingest.TOUCH_ROWS),
+    ingest.READING,
 )
 def pipeline(
     source: tuple[str, ...], timers: tuple[str, ...], out: str, method: str, **given: Any
@@ -208,8 +209,8 @@ class _Stages:
             trace = open_trace(path)
         else:
             trace = generate(name, path, **_generated(given), session=self._spark)
-        click.echo(labelled("trace", f"{path}, {plural(len(trace.shards), 'shard')}"))
         click.echo(labelled("operations", operations_text(trace.totals)))
+        click.echo(labelled("trace", f"{path} in {plural(len(trace.shards), 'shard')}"))
         return trace
 
     def _ingested(self, path: Path, asked: Mapping[str, Any], given: Mapping[str, Any]) -> "Trace":
@@ -274,8 +275,3 @@ class _Stages:
         fired = sum(row["fired"] for row in rows)
         click.echo(labelled("expiries", f"{fired:,}, all as the oracle expects"))
         click.echo(f"\n{text_of(rows)}\n\n{self.page}")
-
-
-for _parameter in pipeline.params:
-    if _parameter.name == "master":  # declared among the options of a log
-        vars(_parameter).pop("section")

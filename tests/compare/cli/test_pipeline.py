@@ -48,7 +48,8 @@ class TestOnSpark:
         lines = out.splitlines()
         assert lines[0].startswith(f"{RUNS_ON}     Spark ")
         assert "local[2], 2 cores, Java " in lines[0]
-        assert "o/trace: 2,000: 1,575 starts, 425 arms in 3 shards, in ms" in out
+        assert "operations  2,000: 1,575 starts, 425 arms" in lines
+        assert "trace       o/trace in 3 shards" in lines
         assert "o/results: 2 timers x 3 shards, 2,000 operations" in out
         assert ", all as the oracle expects" in out
         assert lines[-1] == str(here / "o" / PAGE / "index.html")
