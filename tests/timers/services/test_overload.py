@@ -108,6 +108,7 @@ def test_parameters(options):
         SystemTimer(CascadingWheel(), **options)
 
 
+@pytest.mark.cluster  # it depends on the speed of the machine, and takes three seconds
 def test_callers_at_full_speed_do_not_keep_the_driver_from_its_work():
     """Real time: 8 threads, half of whose calls fire."""
     late, stop = [], time.monotonic() + 3

@@ -159,6 +159,7 @@ for _ in services:
 """
 
 
+@pytest.mark.cluster  # a callback must end within the second that it is given
 def test_at_exit_pending_calls_are_cancelled_and_a_running_one_has_a_second_to_end():
     command = [sys.executable, "-c", EXIT]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

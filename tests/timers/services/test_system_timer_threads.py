@@ -254,6 +254,7 @@ def test_a_call_that_meets_close_is_refused_or_cancelled():
             assert all(call.cancelled() for call in accepted)
 
 
+@pytest.mark.cluster  # a signal to this process, in real time
 def test_a_signal_handler_that_outlasts_a_wait_does_not_stop_the_service():
     """A SimpleQueue would wait for ever; the handler needs real time, as its lock does."""
     service, ran = SystemTimer(CascadingWheel(), start=False), []
