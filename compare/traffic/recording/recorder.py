@@ -238,7 +238,8 @@ def _cancel_pending(original: Any, recorder: Recorder) -> Any:
     clock = recorder.clock
 
     def cancel(self: Any) -> None:
-        if self._state == _PENDING:
+        # An alarm was not recorded, and its `id()` may be that of a call that has just run.
+        if self._state == _PENDING and not _is_alarm(self._callback):
             recorder.note((CANCELLED, clock(), id(self), 0.0))
         original(self)
 
