@@ -96,6 +96,8 @@ class Tracer:
 def interrupted(number, act, method):
     """Run a method with an interruption at one of its points; False if it has fewer points."""
     tracer, former = Tracer(number, act), sys.gettrace()
+    # Python 3.12 traces bytecodes only if some frame has asked for that before `settrace`.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(tracer)
     try:
         method()
