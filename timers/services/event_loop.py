@@ -123,6 +123,7 @@ class _WheelLoop(asyncio.AbstractEventLoop):
         if clock is not None:
             self.time = lambda: clock.now() / NS_PER_S  # type: ignore[method-assign]
         super().__init__(*arguments)
+        self._jumps = isinstance(clock, ManualClock) and clock.autojump
         self.debugging = self.get_debug()
         self.make_another: LoopFactory | None = None
         self._is_taken = False
@@ -213,6 +214,12 @@ class _WheelLoop(asyncio.AbstractEventLoop):
                 if self.debugging:  # the place that asked for the call, not this one
                     handle._ready._source_traceback = handle._source_traceback
             due.popleft()
+
+    async def shutdown_default_executor(self, *arguments: Any, **keywords: Any) -> None:
+        """As in asyncio, but without its timeout in virtual time, where it would pass at once."""
+        if self._jumps:
+            arguments, keywords = (), {}
+        await super().shutdown_default_executor(*arguments, **keywords)
 
     def close(self) -> None:
         """As in asyncio; pending calls never run."""
