@@ -398,7 +398,7 @@ def _replaced(
     put: Callable[[str, str], None],
     remove: Callable[[str], object],
 ) -> Iterator[None]:
-    """Replace settings until the block ends; None is no setting."""
+    """Replace settings until the block ends; None removes one."""
 
     def change(values: Mapping[str, str | None]) -> None:
         for name, value in values.items():

@@ -122,7 +122,7 @@ def _behind(append: Callable[[Tape], None]) -> Iterator[Callable[[Tape], None]]:
 
 
 class Rejected:
-    """Writes the table of rejected rows. Without any there is no file."""
+    """Write the table of rejected rows. If no row is rejected, no file is written."""
 
     def __init__(
         self, path: Path, files: Sequence[str], record: str, columns: Sequence[str]
