@@ -215,11 +215,11 @@ class _WheelLoop(asyncio.AbstractEventLoop):
                     handle._ready._source_traceback = handle._source_traceback
             due.popleft()
 
-    async def shutdown_default_executor(self, *arguments: Any, **keywords: Any) -> None:
+    def shutdown_default_executor(self, *arguments: Any, **keywords: Any) -> Any:
         """As in asyncio, but without its timeout in virtual time, where it would pass at once."""
         if self._jumps:
             arguments, keywords = (), {}
-        await super().shutdown_default_executor(*arguments, **keywords)
+        return super().shutdown_default_executor(*arguments, **keywords)
 
     def close(self) -> None:
         """As in asyncio; pending calls never run."""
