@@ -3,6 +3,14 @@
 A replay first advances to an operation's time, so a cancel or re-arm at the moment of the expiry is
 too late. It skips the advance if the time has not changed and nothing is due. After the last
 operation the timer is drained: advanced from wake-up to wake-up until nothing is pending.
+
+A replay does not take a timer's word for when it fired. It raises ReplayError unless
+
+- each row of an advance fired after the clock before it, and no later than the clock after it; a
+  timer that was due when it was armed fires at the clock before;
+- each row of an advance to a wake-up fired at that moment;
+- the rows are ordered by the time at which they fired;
+- as many timers are pending as were scheduled, and neither cancelled nor fired.
 """
 
 import math
@@ -35,7 +43,7 @@ FIRED_AT_ONCE = 1 << 16  # rows collected before Python takes them, while they a
 
 
 class ReplayError(TimerError, RuntimeError):
-    """A timer is not empty, is too late, or has no kernel and breaks the protocol."""
+    """A timer is not empty, is too late, or breaks the protocol."""
 
 
 class OverBudgetError(TimerError, RuntimeError):
@@ -64,8 +72,8 @@ def replay(
 
     Without `drain_timer`, stop at the last operation. Before every `at_once` operations (default:
     OPERATIONS_AT_ONCE) the timer reserves room for them, so a lower number keeps it smaller. Raises
-    TapeError if the tape breaks a rule; ReplayError if the timer is not empty, is too late, or has
-    no kernel and breaks the protocol; OverBudgetError after more than `limit` seconds.
+    TapeError if the tape breaks a rule; ReplayError if the timer is not empty, is too late, or
+    breaks the protocol; OverBudgetError after more than `limit` seconds.
     """
     validate(tape, id_space)
     if len(timer) or (tape.time.size and timer.now > first_time(tape)):
@@ -201,6 +209,7 @@ class CompiledLoop:
         self._early = _max_earliness(timer)
         self._cursor = np.zeros(loops.CELLS, np.int64)
         self._operations = self._fired = 0
+        self._fired_at = 0  # of the last row that was taken
         self.seconds = 0.0
         # Compile, or load from the disk cache, before anything is timed.
         self.run(np.empty(0, OPERATION))
@@ -221,6 +230,7 @@ class CompiledLoop:
         if missing > 0:
             buffers.armed_by = np.append(buffers.armed_by, np.zeros(missing, np.int32))
         cursor[loops.FIRST], cursor[loops.NEXT] = self._operations, 0
+        cursor[loops.BEFORE] = timer.now
         self._operations += operations.size
         arguments = operations, self._early, cursor, buffers.handles
         return self._timed(
@@ -276,11 +286,17 @@ class CompiledLoop:
             self._hand_over()
 
     def _hand_over(self) -> None:
-        rows = int(self._cursor[loops.ROWS])
-        if rows:
-            self._take(self._buffers.fired[:rows].view(FIRED))
+        cursor = self._cursor.tolist()
+        if cursor[loops.ADVANCED]:
+            _check_moments(self.timer, *cursor[loops.EARLIEST : loops.CELLS])
+        count = cursor[loops.ROWS]
+        if count:
+            rows = self._buffers.fired[:count].view(FIRED)
+            self._fired_at = _check_order(self.timer, self._fired_at, rows)
+            self._take(rows)
             self._cursor[loops.ROWS] = 0
-            self._fired += rows
+            self._fired += count
+        _check_pending(self.timer, cursor[loops.SCHEDULED] - cursor[loops.CANCELLED] - self._fired)
 
 
 class PythonLoop:
@@ -293,6 +309,7 @@ class PythonLoop:
         self._handles: dict[int, int] = {}
         self._armed_by: dict[int, int] = {}  # by handle
         self._rows: list[tuple[int, int, int]] = []
+        self._fired_at = 0  # of the last row that was taken
         self._outcome = Outcome()
 
     @property
@@ -333,7 +350,7 @@ class PythonLoop:
         for k, (moment, op, i, deadline) in enumerate(rows, self._outcome.operations):
             if moment > now or (may_be_due and timer.next_expiry() == moment):
                 most_pending = max(most_pending, len(timer))
-                self._advance(moment)
+                self._advance(moment, now if may_be_due else now + 1)
                 now = moment
             may_be_due = False
             if op == START:
@@ -342,7 +359,9 @@ class PythonLoop:
             else:
                 handle = handles.get(i, NONE)
                 if op == CANCEL:
-                    cancelled += timer.cancel(handle)
+                    if timer.cancel(handle):
+                        armed_by.pop(handle, None)
+                        cancelled += 1
                     continue
                 if timer.reschedule(handle, deadline):
                     rescheduled += 1
@@ -353,6 +372,7 @@ class PythonLoop:
                     continue
             armed_by[handle] = k
             may_be_due = deadline - now <= early
+        _check_pending(timer, len(armed_by))
         return Outcome(
             operations=len(columns[0]),
             scheduled=scheduled,
@@ -372,25 +392,29 @@ class PythonLoop:
                     f" {self._idle} idle wake-ups none has fired"
                 )
             wakeups += 1
-            self._idle = 0 if self._advance(wakeup) else self._idle + 1
+            self._idle = 0 if self._advance(wakeup, wakeup) else self._idle + 1
             idle_wakeups += self._idle > 0
         done = Outcome(wakeups=wakeups, idle_wakeups=idle_wakeups, most_pending=most_pending)
         return done if wakeups else None
 
     def _tick(self, until: int) -> Outcome | None:
         moments = range(self.timer.now + 1, until + 1)[:STEPS_AT_ONCE]
-        idle_wakeups = sum(not self._advance(moment) for moment in moments)
+        idle_wakeups = sum(not self._advance(moment, moment) for moment in moments)
         return Outcome(wakeups=len(moments), idle_wakeups=idle_wakeups) if moments else None
 
-    def _advance(self, moment: int) -> int:
+    def _advance(self, moment: int, earliest: int) -> int:
+        """Advance to `moment`; what fires must say that it does so from `earliest` to `moment`."""
         expired = self.timer.advance(moment)
-        columns = (column.tolist() for column in expired)
+        columns = [column.tolist() for column in expired]
+        if columns[2]:
+            _check_moments(self.timer, earliest, moment, min(columns[2]), max(columns[2]))
         for handle, deadline, fired_at in zip(*columns, strict=True):
             operation = self._armed_by.pop(handle, None)
             if operation is None:
                 fired = f"{type(self.timer).__name__} fired handle {handle} at {fired_at}"
                 raise ReplayError(f"{fired}, which was not pending")
             self._rows.append((operation, deadline, fired_at))
+        _check_pending(self.timer, len(self._armed_by))
         return len(expired.handles)
 
     def _timed(self, work: Callable[[], Outcome | None]) -> float:
@@ -411,7 +435,9 @@ class PythonLoop:
 
     def _hand_over(self) -> None:
         if self._rows:
-            self._take(np.array(self._rows, FIRED))
+            rows = np.array(self._rows, FIRED)
+            self._fired_at = _check_order(self.timer, self._fired_at, rows)
+            self._take(rows)
             self._outcome += Outcome(fired=len(self._rows))
             self._rows.clear()
 
@@ -431,6 +457,39 @@ def loop_for(
     if isinstance(timer, KernelTimer):
         return CompiledLoop(timer, buffers, take, clock, limit, steps)
     return PythonLoop(timer, take, clock, limit)
+
+
+def _check_moments(timer: Timer, earliest: int, moment: int, first_at: int, last_at: int) -> None:
+    """Check when the first and the last row of an advance to `moment` fired."""
+    if first_at < earliest or last_at > moment:
+        fired_at = first_at if first_at < earliest else last_at
+        expected = f"from {earliest} to {moment}" if earliest < moment else f"at {moment}"
+        raise ReplayError(
+            f"{type(timer).__name__} was advanced to {moment} and delivered a timer that it says"
+            f" fired at {fired_at}; what it delivers then fires {expected}"
+        )
+
+
+def _check_order(timer: Timer, previous: int, rows: Rows) -> int:
+    """Check that rows are ordered by when they fired; returns that of the last."""
+    fired_at = rows["fired_at"]
+    misplaced = np.flatnonzero(np.diff(fired_at, prepend=previous) < 0)
+    if misplaced.size:
+        k = int(misplaced[0])
+        before = fired_at[k - 1] if k else previous
+        raise ReplayError(
+            f"{type(timer).__name__} delivered a timer that fired at {before} before one that fired"
+            f" at {fired_at[k]}"
+        )
+    return int(fired_at[-1])
+
+
+def _check_pending(timer: Timer, expected: int) -> None:
+    if len(timer) != expected:
+        raise ReplayError(
+            f"{type(timer).__name__} says that {len(timer)} timers are pending at {timer.now};"
+            f" by the operations and what fired there are {expected}"
+        )
 
 
 def _max_earliness(timer: Timer) -> int:

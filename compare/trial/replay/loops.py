@@ -48,7 +48,10 @@ WAKEUPS, IDLE_WAKEUPS = 5, 6  # while draining: advances, and those in which not
 FIRST = 7  # tape index of the first of the current operations
 MOST_PENDING = 8  # the maximum of pending timers whenever the clock moved
 IDLE = 9  # idle wake-ups in a row while draining
-CELLS = 10
+BEFORE = 10  # the clock before the advance that `run` interrupts when `fired` is full
+# One advance in which a row said that it fired at another time; ADVANCED is 0 without one.
+ADVANCED, EARLIEST, MOMENT, FIRST_AT, LAST_AT = 11, 12, 13, 14, 15
+CELLS = 16
 
 
 @long_entry
@@ -65,16 +68,17 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
     first = cursor[FIRST]
     scheduled, cancelled, rescheduled = cursor[SCHEDULED], cursor[CANCELLED], cursor[RESCHEDULED]
     most_pending = cursor[MOST_PENDING]
-    now = state.cells[NOW]
+    now, before = state.cells[NOW], cursor[BEFORE]
     may_be_due = True  # a timer armed since the last advance may be due
     while k < last:
         moment = operations[k]["time"]
         if moment > now or (may_be_due and due(state)):
             most_pending = max(most_pending, state.cells[PENDING])
-            n, done = advance_and_keep(state, moment, armed_by, fired, n)
+            earliest = before if may_be_due else before + 1
+            n, done = advance_and_keep(state, moment, earliest, cursor, armed_by, fired, n)
             if not done:
                 break
-            now = moment
+            now = before = moment
         may_be_due = False
         while k < last and operations[k]["time"] == now:
             operation = first + k
@@ -106,7 +110,7 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
             if deadline - now <= early:
                 may_be_due = True
                 break
-    cursor[NEXT], cursor[ROWS], cursor[MOST_PENDING] = k, n, most_pending
+    cursor[NEXT], cursor[ROWS], cursor[MOST_PENDING], cursor[BEFORE] = k, n, most_pending, before
     cursor[SCHEDULED], cursor[CANCELLED], cursor[RESCHEDULED] = scheduled, cancelled, rescheduled
 
 
@@ -124,7 +128,8 @@ def drain(state, limit, cursor, armed_by, fired):
         steps += 1
         wakeup = next_wakeup(state) if idle < MAX_IDLE else next_expiry(state)
         before = n
-        n, done = advance_and_keep(state, wakeup, armed_by, fired, n)
+        # Nothing is due before a wake-up, so what fires says that it fires at this moment.
+        n, done = advance_and_keep(state, wakeup, wakeup, cursor, armed_by, fired, n)
         cursor[WAKEUPS] += 1
         idle = 0 if n > before else idle + 1
         if idle > 0:
@@ -141,7 +146,7 @@ def tick(state, limit, until, cursor, armed_by, fired):
     done = True
     while done and now < stop:
         before = n
-        n, done = advance_and_keep(state, now + 1, armed_by, fired, n)
+        n, done = advance_and_keep(state, now + 1, now + 1, cursor, armed_by, fired, n)
         cursor[WAKEUPS] += 1
         if n == before:
             cursor[IDLE_WAKEUPS] += 1
@@ -151,12 +156,20 @@ def tick(state, limit, until, cursor, armed_by, fired):
 
 
 @jit
-def advance_and_keep(state, moment, armed_by, fired, n):
+def advance_and_keep(state, moment, earliest, cursor, armed_by, fired, n):
     """Advance into fired[n:], and replace each handle by the operation that armed the timer.
+
+    Notes in `cursor` if a row did not fire from `earliest` to `moment`. Only the first and the last
+    row are read here: the order of the rows is checked when they are handed over.
 
     Returns the number of rows in `fired`, and whether the advance is done or `fired` is full.
     """
     count, done = advance(state, moment, fired[n:])
+    if count > 0:
+        first_at, last_at = fired[n]["fired_at"], fired[n + count - 1]["fired_at"]
+        if (first_at < earliest or last_at > moment) and cursor[ADVANCED] == 0:
+            cursor[ADVANCED], cursor[EARLIEST], cursor[MOMENT] = 1, earliest, moment
+            cursor[FIRST_AT], cursor[LAST_AT] = first_at, last_at
     for r in range(n, n + count):
         row = np.uint32(r)
         fired[row]["handle"] = armed_by[place_of(fired[row]["handle"])]
