@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # a timer not listed here has the static type of `__getattr__
     from timers.schemes.simple_wheel import SimpleWheel as SimpleWheel
     from timers.schemes.unordered_list import UnorderedList as UnorderedList
 
+__version__ = "0.3.0"
+
 # Imported on first use: the classes import Numba, which takes half a second.
 _LAZY = {target.partition(":")[2]: target.partition(":")[0] for target in TIMERS.values()}
 _LAZY["place_of"] = "timers.schemes.base"

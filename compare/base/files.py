@@ -136,6 +136,8 @@ def new_directory(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
             except OSError:
                 if old.exists():
                     old.rename(target)
+                elif target.is_dir():
+                    raise OSError("another process has written it meanwhile") from None
                 raise
             shutil.rmtree(old, ignore_errors=True)
             remove_leftovers(target.parent, _REPLACED)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module, metadata
+from pathlib import Path
 from typing import Any
 
 import click
@@ -211,8 +212,30 @@ def _stopped(terminated: bool) -> int:
     return TERMINATED if terminated else INTERRUPTED
 
 
+_OURS = {"timers": "TIMERS", "compare": "open_trace", "reports": "__doc__"}
+"""Package -> a name in it. Other distributions on PyPI have packages of the same names."""
+
+
+def _replaced(error: ImportError) -> str | None:
+    """Describe an import that failed because another package has taken the place of ours."""
+    package = (error.name or "").split(".")[0]
+    module = sys.modules.get(package)
+    if package not in _OURS or module is None:
+        return None
+    path = Path(__file__).parents[2] / package / "__init__.py"
+    if Path(module.__file__ or "") == path and hasattr(module, _OURS[package]):
+        return None
+    return (
+        f"the package {package} in {module.__file__ or 'a folder without __init__.py'} is not"
+        f" {DISTRIBUTION}'s: run the command elsewhere, or install {DISTRIBUTION} in an environment"
+        " of its own"
+    )
+
+
 def _explain(error: Exception) -> str | None:
     """Describe an error that the user can fix; None for a bug."""
+    if isinstance(error, ImportError) and (message := _replaced(error)):
+        return message
     from timers.errors import TimerError  # imports NumPy, which --help does not need
 
     if isinstance(error, click.UsageError):

@@ -290,7 +290,7 @@ def bench_ingest(
         write_log(log, "csv", rows := 2 if "two" in name else 20_000)
         command = ["ingest", "requests", log, "--time", "start", "--duration", "duration"]
         command += ["--timeout", "200ms", "--force", "--out", directory / "ingested"]
-        call = [sys.executable, "-m", "compare.cli", *map(str, command)]
+        call = [sys.executable, "-m", "compare", *map(str, command)]
         run = partial(subprocess.run, call, check=True, capture_output=True)
         samples = [timed(run) for _ in range(options.rounds + 1)][1:]
         print(f"ingest {rows:,} rows, the whole command: {_spread(samples)} s")

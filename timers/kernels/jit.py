@@ -25,7 +25,8 @@ from numba.core import caching, config
 from timers.errors import NestedCallError
 
 COMPILING = (
-    "compiling; later runs are a few seconds shorter (`wheelwork compile` compiles ahead of time)"
+    "compiling once, which can take a minute; later runs use the result (`wheelwork compile` does "
+    "it ahead of time)"
 )
 UNCACHED = (
     "compiled code cannot be cached, so every start compiles it again; set NUMBA_CACHE_DIR to a "

@@ -128,7 +128,7 @@ def test_a_directory_appears_when_it_is_complete(tmp_path):
         (directory / "b").touch()
         assert names(path) == ["a"]
     assert names(path) == ["b"]
-    with pytest.raises(OSError, match="not empty"), new_directory(path) as directory:
+    with pytest.raises(OSError, match="another process has"), new_directory(path) as directory:
         (directory / "c").touch()
     with pytest.raises(KeyboardInterrupt), new_directory(path, replace=True):
         raise KeyboardInterrupt

@@ -32,7 +32,7 @@ def test_nothing_is_compiled_later(tmp_path):
         )
         return done.stderr
 
-    command = ("-m", "compare.cli")
+    command = ("-m", "compare")
     assert complaints(*command, "compile") == f"{COMPILING}\n"
     for arguments in (
         "compare --sizes 2000 --operations 2000 --repeats 1 --out runs",

@@ -228,7 +228,7 @@ def test_help_imports_nothing_heavy(command):
 @pytest.mark.parametrize("arguments", [["--help"], ["timers", "--json"]], ids=" ".join)
 def test_a_reader_that_has_seen_enough_is_no_error(arguments):
     process = subprocess.Popen(
-        [sys.executable, "-m", "compare.cli", *arguments],
+        [sys.executable, "-m", "compare", *arguments],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -249,7 +249,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(arguments):
 )
 def test_a_closed_stream_is_treated_as_an_empty_one(closed, line, says, here):
     number = ["stdin", "stdout", "stderr"].index(closed)
-    command = ["-m", "compare.cli", *line.split()]
+    command = ["-m", "compare", *line.split()]
     done = spawn(*command, preexec_fn=lambda: os.close(number), cwd=here)
     assert done.returncode == (BAD_INPUT if says else 0)
     assert done.stderr == (f"wheelwork: {says}\n" if says else "")
@@ -257,11 +257,35 @@ def test_a_closed_stream_is_treated_as_an_empty_one(closed, line, says, here):
     assert list(here.iterdir()) == []
 
 
+@pytest.mark.parametrize("package", ["timers", "reports"])
+def test_a_package_of_another_distribution_is_named(package, here):
+    """`python -m` prefers the current folder, as pip prefers what was installed last."""
+    other = here / package / "__init__.py"
+    other.parent.mkdir()
+    other.touch()
+    done = spawn("-m", "compare", "report", "--run", "none", cwd=here)
+    assert done.returncode == BAD_INPUT
+    assert done.stderr.startswith(
+        f"wheelwork: error: the package {package} in {other} is not wheelwork's: "
+    )
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_interrupt_during_the_imports_is_one_line():
+    interrupted = (
+        "import sys; sys.meta_path.insert(0, type('', (), {'find_spec': lambda name, *_: "
+        "(_ for _ in ()).throw(KeyboardInterrupt) if name == 'click' else None}));"
+        "from compare.__main__ import main; sys.exit(main())"
+    )
+    done = spawn("-c", interrupted)
+    assert (done.returncode, done.stderr) == (INTERRUPTED, "wheelwork: interrupted\n")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
 def test_a_full_disk_is_one_line():
     with Path("/dev/full").open("w") as full:
         done = spawn(
-            "-m", "compare.cli", "--help", stdout=full, stderr=subprocess.PIPE, capture_output=False
+            "-m", "compare", "--help", stdout=full, stderr=subprocess.PIPE, capture_output=False
         )
     assert done.returncode == BAD_INPUT
     assert done.stderr == "wheelwork: error: No space left on device\n"
@@ -273,7 +297,7 @@ def test_a_full_disk_is_one_line():
     ids=["ascii", "C"],
 )
 def test_a_narrow_encoding_needs_no_traceback(here, settings):
-    command = ["-m", "compare.cli", "generate", "uniform", "--timer-count", "5", "--out"]
+    command = ["-m", "compare", "generate", "uniform", "--timer-count", "5", "--out"]
     keywords = {"env": {**ENVIRONMENT, **settings}, "cwd": here}
     done = spawn(*command, "tr\u00e4ce", **keywords)
     if "LC_ALL" in settings:
@@ -311,7 +335,7 @@ def test_shells_complete_names(said, monkeypatch, words, completed):
 
 
 def test_a_cold_cache_is_announced_once(here):
-    command = ["-m", "compare.cli", "generate", "uniform", "--timer-count", "5", "--out", "t"]
+    command = ["-m", "compare", "generate", "uniform", "--timer-count", "5", "--out", "t"]
     environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(here / "cache")}
     for expected in (NOTICE, ""):
         done = subprocess.run(
@@ -450,7 +474,7 @@ def test_a_timer_of_ones_own_is_found_where_one_stands(trace, here):
     (here / "mine.py").write_text(
         "from timers import HeapqDelayQueue\n\nclass Mine(HeapqDelayQueue):\n    pass\n"
     )
-    command = ["-m", "compare.cli", "replay", trace, "--timers", "mine:Mine", "--json"]
+    command = ["-m", "compare", "replay", trace, "--timers", "mine:Mine", "--json"]
     done = spawn(*command, cwd=here)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)[0]["engine"] == PYTHON_LOOP

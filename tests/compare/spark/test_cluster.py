@@ -28,7 +28,7 @@ def test_the_result_is_right_although_a_worker_is_killed(
     marker = slow_timer(tmp_path)
     command = ["replay", str(trace.path), "--timers", ",".join(timers), "--out", str(out)]
     driver = subprocess.Popen(
-        [sys.executable, "-m", "compare.cli", *command, "--master", url],
+        [sys.executable, "-m", "compare", *command, "--master", url],
         env=daemons.environment,
         cwd=tmp_path,
         start_new_session=True,

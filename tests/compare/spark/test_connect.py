@@ -22,7 +22,7 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
 
     def wheelwork(command: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "compare.cli", *command.split()],
+            [sys.executable, "-m", "compare", *command.split()],
             cwd=tmp_path,
             timeout=TIME_LIMIT,
             check=False,

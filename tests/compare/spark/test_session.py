@@ -199,7 +199,7 @@ def test_the_command_on_a_machine_without_java(tmp_path):
     (tmp_path / "home").mkdir()
     command = "generate uniform --timer-count 5 --out trace --master local[2]"
     done = subprocess.run(
-        [sys.executable, "-m", "compare.cli", *command.split()],
+        [sys.executable, "-m", "compare", *command.split()],
         cwd=tmp_path,
         env={"PATH": f"{tmp_path}/bin", "HOME": f"{tmp_path}/home", "PYTHONPATH": str(ROOT)},
         capture_output=True,

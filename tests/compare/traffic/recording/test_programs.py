@@ -155,7 +155,7 @@ def begun(here):
 
     def run(source):
         Path("program.py").write_text(source)
-        command = [sys.executable, "-m", "compare.cli", "record", "--out", "a.trace"]
+        command = [sys.executable, "-m", "compare", "record", "--out", "a.trace"]
         process = subprocess.Popen(
             [*command, "--", sys.executable, "program.py"],
             env=ENVIRONMENT,

@@ -438,7 +438,7 @@ def test_a_command_that_is_ended_is_resumed(tmp_path, monkeypatch, number, code,
     marker.touch()
     command = ["replay", str(whole.trace.path), "--timers", ",".join(timers), "--out", str(out)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "compare.cli", *command, *options],
+        [sys.executable, "-m", "compare", *command, *options],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         start_new_session=True,
