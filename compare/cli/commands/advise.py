@@ -145,6 +145,7 @@ def _object(advice: "Advice") -> dict[str, Any]:
         "trace": str(advice.trace.path),
         "unit": advice.unit,
         "best": entry(advice.best),
+        "chosen": _chosen(advice),
         "runner_up": entry(advice.runner_up),
         "python": python_line(advice.best, advice.unit),
         "settings": settings(advice),
@@ -166,6 +167,7 @@ def text_of(advice: "Advice") -> str:
         "use": best.label,
         "cost": f"{cost}; {_bytes(best.nbytes)}",
         "lateness": _lateness(best, unit),
+        "chosen": _chosen(advice),
         "runner-up": _runner_up(advice),
         "would change": _change(advice),
     }
@@ -206,6 +208,21 @@ def _lateness(candidate: "Candidate", unit: str) -> str:
     median, high = (value or 0 for value in late.quantiles([0.5, 0.99]))
     texts = (duration_text(value, unit) for value in (median, high, late.max))
     return "{} by its scheme; here p50 {}, p99 {}, at most {}".format(declared, *texts)
+
+
+def _chosen(advice: "Advice") -> str:
+    """The rule that decided, and what it costs."""
+    from compare.trial.advice.choice import ENOUGH
+
+    if advice.objective == "memory":
+        return "the smallest within the bounds"
+    best, choice = advice.best, advice.choice
+    if not choice.reasons:
+        return "the cheapest within the bounds"
+    cheapest = advice.ranked[choice.cheapest]
+    about = f"within the noise or {ENOUGH:.0%} of a core"
+    saved = 1 - cheapest.cost / best.cost
+    return f"{choice.text} ({about}); {cheapest.label} takes {saved:.0%} less CPU"
 
 
 def _runner_up(advice: "Advice") -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compare.traffic.tapes.units import TAPE_UNITS, duration_text
+from compare.trial.advice.choice import Offer
 from compare.trial.replay.contestant import COMPILED, TICK, Contestant
 from compare.trial.replay.outcome import Outcome
 from timers.errors import TimerError
@@ -37,7 +38,8 @@ class Candidate:
     contestant: Contestant
     outcome: Outcome
     times: Sequence[float]  #: ns of CPU per operation, in each turn
-    nbytes: int  #: of a timer with room for as many timers as were pending at once
+    pending: int  #: the most timers that were pending at once
+    nbytes: int  #: of a timer with room for these
     deviation: int  #: how far from a deadline its scheme may fire, late or early, in units
     precise: bool  #: whether it keeps the bounds of lateness
     allowed: bool  #: whether it keeps all bounds
@@ -57,6 +59,18 @@ class Candidate:
         """The relative difference of the time between the odd and the even turns."""
         first, second = min(self.times[::2]), min(self.times[1::2])
         return max(first, second) / min(first, second) - 1
+
+    @property
+    def offer(self) -> Offer:
+        """The candidate as an offer, with its cost in ns of CPU per operation."""
+        return Offer(
+            self.cost,
+            low=self.cost,  # noise only ever adds time
+            high=self.cost * (1 + self.noise),
+            exact=self.deviation == 0,
+            nbytes=self.nbytes,
+            default=not self.contestant.settings,
+        )
 
 
 def contestants(traffic: Traffic, unit: str) -> Iterator[Contestant]:

@@ -7,7 +7,9 @@ from functools import cached_property
 
 from compare.base.executors import Executor
 from compare.traffic.tapes.trace import Trace
+from compare.traffic.tapes.units import EXPONENTS
 from compare.trial.advice.candidates import AdviceError, Bounds, Candidate, contestants
+from compare.trial.advice.choice import NEAR, Choice, choose
 from compare.trial.advice.replays import Sample, outcomes, sampled
 from compare.trial.replay.contestant import Contestant, contestant
 from compare.trial.replay.outcome import Outcome
@@ -19,7 +21,6 @@ REFERENCE = "delay-queue"
 SLOWEST = 8  # times the cost of REFERENCE or of the best so far; slower candidates are left out
 TURNS, SECONDS = 5, 1.0  # of the last round, at least: turns, and CPU time of all replays
 SHORTEST = 1e-3  # ns per operation that a clock may show; ratios need more than zero
-NEAR = 1.1  # a candidate is not on the front if a cheaper one is this near in precision and memory
 
 
 @dataclass
@@ -44,16 +45,28 @@ class Advice:
         """The finalists that keep the bounds, best first."""
         return _ranked(self.finalists, self.objective)
 
+    @cached_property
+    def choice(self) -> Choice:
+        """The choice among `ranked`."""
+        if self.objective == "memory":
+            return Choice(0, 0, 1, ())
+        core = None
+        if self.unit in EXPONENTS:  # a core has this many nanoseconds for each operation
+            seconds = self.trace.span / 10 ** EXPONENTS[self.unit]
+            core = 1e9 * seconds / self.trace.totals["rows"]
+        return choose([candidate.offer for candidate in self.ranked], core)
+
     @property
     def best(self) -> Candidate:
         """The recommended candidate."""
-        return self.ranked[0]
+        return self.ranked[self.choice.number]
 
     @property
     def runner_up(self) -> Candidate | None:
         """The best candidate of another scheme."""
-        others = [*_best_of_each(self.ranked).values()][1:]
-        return others[0] if others else None
+        name = self.best.contestant.name
+        others = (each for each in self.ranked if each.contestant.name != name)
+        return next(others, None)
 
     def best_of(self, name: str) -> Candidate | None:
         """The best candidate of a scheme."""
@@ -142,7 +155,10 @@ def traffic_of(trace: Trace, bounds: Bounds) -> Traffic:
 
 
 def pareto_front(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Candidates without a cheaper one about as precise and as small, cheapest first. O(n^2)."""
+    """Candidates without a cheaper one about as precise and as small (NEAR), cheapest first.
+
+    O(n^2).
+    """
     front: list[Candidate] = []
     for candidate in sorted(
         candidates, key=lambda candidate: (candidate.cost, candidate.deviation, candidate.nbytes)
@@ -168,6 +184,7 @@ def _candidate(
         timer,
         outcome,
         times=[max(turn.ns_per_operation, SHORTEST) for turn in turns],
+        pending=pending,
         nbytes=nbytes,
         deviation=max(map(abs, rounding.bounds())),
         precise=precise,

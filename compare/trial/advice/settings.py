@@ -15,12 +15,9 @@ _JAVA = {"us": "MICROSECONDS", "ms": "MILLISECONDS", "s": "SECONDS"}
 
 
 def python_line(candidate: "Candidate", unit: str) -> str:
-    """The call that makes the timer.
-
-    A capacity would only save its growth, so it is left out.
-    """
-    parameters = candidate.contestant.parameters(unit).items()
-    arguments = ", ".join(f"{name}={value:_}" for name, value in parameters)
+    """The call that makes the timer, with room for the most timers that were pending at once."""
+    parameters = candidate.contestant.parameters(unit) | {"capacity": max(candidate.pending, 1)}
+    arguments = ", ".join(f"{name}={value:_}" for name, value in parameters.items())
     return f"timers.{candidate.contestant.timer_class.__name__}({arguments})"
 
 

@@ -13,6 +13,7 @@ from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.advice import replays, search
 from compare.trial.advice.candidates import AdviceError, Bounds, Candidate
+from compare.trial.advice.choice import choose
 from compare.trial.advice.replays import Sample, outcomes, sampled
 from compare.trial.advice.search import NEAR, advise, pareto_front
 from compare.trial.replay.contestant import contestant
@@ -30,7 +31,7 @@ point = st.tuples(st.integers(1, 50), st.integers(0, 50), st.integers(1, 50))
 @given(st.lists(point, min_size=1, max_size=30))
 def test_whatever_is_not_on_the_front_is_near_a_cheaper_one_that_is(points):
     candidates = [
-        Candidate(contestant("delay-queue"), Outcome(), [cost], nbytes, deviation, True, True)
+        Candidate(contestant("delay-queue"), Outcome(), [cost], 1, nbytes, deviation, True, True)
         for cost, deviation, nbytes in points
     ]
     front = pareto_front(candidates)
@@ -127,7 +128,7 @@ def test_traffic_has_the_median_and_the_longest_delay(tmp_path):
     assert search.traffic_of(trace, Bounds()) == Traffic(1, 1)  # overdue
 
 
-def test_the_advice_keeps_its_bounds_and_beats_the_other_finalists(advice):
+def test_the_advice_keeps_its_bounds_and_is_chosen_by_the_rule(advice, trace):
     assert {candidate.contestant.name for candidate in advice.ranked} >= {*names()} - {
         "heapq-delay-queue",
         "unordered-list",
@@ -140,9 +141,12 @@ def test_the_advice_keeps_its_bounds_and_beats_the_other_finalists(advice):
         assert low <= late.min <= late.max <= high
     costs = [candidate.cost for candidate in advice.ranked]
     assert costs == sorted(costs)
+    offers = [candidate.offer for candidate in advice.ranked]
+    seconds = trace.span / 1e6
+    assert advice.choice == choose(offers, 1e9 * seconds / trace.totals["rows"])
+    assert advice.best is advice.ranked[advice.choice.number]
     name = advice.best.contestant.name
     others = [candidate for candidate in advice.ranked if candidate.contestant.name != name]
-    assert advice.best_of(name) is advice.best is advice.ranked[0]
     assert advice.best_of(others[0].contestant.name) is advice.runner_up is others[0]
     assert all(len(candidate.times) == 2 for candidate in advice.finalists)
 

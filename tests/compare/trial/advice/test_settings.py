@@ -11,7 +11,7 @@ from compare.trial.replay.outcome import Outcome
 
 def advice(unit, *labels, bounds=Bounds()):  # noqa: B008  # it is frozen
     ranked = [
-        Candidate(contestant(label), Outcome(), [], 1, 0, precise=True, allowed=True)
+        Candidate(contestant(label), Outcome(), [], 70, 1, 0, precise=True, allowed=True)
         for label in labels
     ]
 
@@ -24,14 +24,22 @@ def advice(unit, *labels, bounds=Bounds()):  # noqa: B008  # it is frozen
 @pytest.mark.parametrize(
     ("unit", "label", "line"),
     [
-        ("us", "hashed-wheel/tick=10ms", "timers.HashedWheel(tick=10_000, wheel_size=512)"),
+        (
+            "us",
+            "hashed-wheel/tick=10ms",
+            "timers.HashedWheel(tick=10_000, wheel_size=512, capacity=70)",
+        ),
         (
             "ms",
             "hashed-wheel/tick=10ms/wheel-size=64",
-            "timers.HashedWheel(tick=10, wheel_size=64)",
+            "timers.HashedWheel(tick=10, wheel_size=64, capacity=70)",
         ),
-        ("ms", "delay-queue", "timers.DelayQueue()"),
-        ("unit", "hierarchical-wheel/tick=5", "timers.HierarchicalWheel(tick=5, wheel_size=20)"),
+        ("ms", "delay-queue", "timers.DelayQueue(capacity=70)"),
+        (
+            "unit",
+            "hierarchical-wheel/tick=5",
+            "timers.HierarchicalWheel(tick=5, wheel_size=20, capacity=70)",
+        ),
     ],
 )
 def test_the_line_to_paste_makes_the_timer(unit, label, line):
@@ -57,8 +65,8 @@ def test_each_system_gets_the_best_of_its_scheme(size, netty):
         "Kafka": 'new SystemTimer("name", 2, 32, Time.SYSTEM.hiResClockMs())',
         "tokio": "nothing to set: 6 levels of 64 slots of 1 ms, up to 1 ms late; keeps --max-late"
         " 2500us",
-        "asyncio": f"wheel_event_loop(lambda: timers.HashedWheel(tick=2_500, wheel_size={size}),"
-        " unit_ns=1_000)",
+        "asyncio": f"wheel_event_loop(lambda: timers.HashedWheel(tick=2_500, wheel_size={size},"
+        " capacity=70), unit_ns=1_000)",
     }
 
 
@@ -88,5 +96,7 @@ def test_the_shortest_ticks_of_others_are_a_millisecond():
 def test_units_that_are_not_durations_have_no_settings_elsewhere():
     lines = settings(advice("unit", "delay-queue"))
     assert lines["Netty"] == lines["Kafka"] == lines["tokio"]
-    assert lines["asyncio"] == "wheel_event_loop(lambda: timers.DelayQueue(), unit_ns=...)"
+    assert (
+        lines["asyncio"] == "wheel_event_loop(lambda: timers.DelayQueue(capacity=70), unit_ns=...)"
+    )
     assert "1 s is too coarse" in settings(advice("s", "delay-queue"))["asyncio"]

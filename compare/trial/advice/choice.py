@@ -1,0 +1,80 @@
+"""Choose one of several timers by one rule, which `advise` and the page share.
+
+Differences in time that are noise, or that hardly cost anything, decide nothing. Of the candidates
+within the noise of the cheapest, or within ENOUGH of a core of it, the rule prefers
+
+1. those that fire exactly at the deadline;
+2. those that take at most NEAR times the memory of the smallest;
+3. those with default parameters;
+4. the cheapest.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+ENOUGH = 0.01
+"""The share of a core below which a difference in CPU time does not decide."""
+
+NEAR = 1.1
+"""Two sizes of memory within this factor are equal, and so are two costs on a Pareto front."""
+
+
+class Offer(NamedTuple):
+    """What a timer costs and what it is."""
+
+    cost: float  # CPU time, in any unit that all offers share
+    low: float  # the noise: the true cost is from low to high
+    high: float
+    exact: bool  # fires each timer at its deadline
+    nbytes: int
+    default: bool  # has the default parameters
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen offer, and how it was chosen."""
+
+    number: int  #: the index of the chosen offer
+    cheapest: int  #: the index of the cheapest
+    near: int  #: offers that are about as cheap, the cheapest included
+    reasons: tuple[str, ...]  #: what decided among those, in order; empty if nothing but the cost
+
+    @property
+    def text(self) -> str:
+        """The reasons in words; empty if nothing but the cost decided."""
+        if not self.reasons:
+            return ""
+        why = " and ".join(self.reasons)
+        return f"of {self.near} about as cheap as the cheapest, the one that {why}"
+
+
+_PREFERENCES: Mapping[str, Callable[[Offer, Sequence[Offer]], bool]] = {
+    "is exact": lambda offer, near: offer.exact,
+    "takes the least memory": lambda offer, near: (
+        offer.nbytes <= NEAR * min(other.nbytes for other in near)
+    ),
+    "has default parameters": lambda offer, near: offer.default,
+}
+"""Reason -> whether it speaks for an offer among others; in order."""
+
+
+def choose(offers: Sequence[Offer], core: float | None = None) -> Choice:
+    """Choose one of the offers; `core` is the CPU time of a whole core in the unit of the costs.
+
+    Without it, only the noise makes offers equal. Raises ValueError without an offer.
+    """
+    numbers = range(len(offers))
+    cheapest = min(numbers, key=lambda number: offers[number].cost)
+    noise, enough = offers[cheapest].high, offers[cheapest].cost + ENOUGH * (core or 0.0)
+    left = [n for n in numbers if offers[n].low <= noise or offers[n].cost <= enough]
+    near, reasons = len(left), []
+    for reason, speaks_for in _PREFERENCES.items():
+        among = [offers[number] for number in left]
+        preferred = [number for number in left if speaks_for(offers[number], among)]
+        if preferred and len(preferred) < len(left):
+            left = preferred
+            if cheapest not in left:
+                reasons.append(reason)
+    number = min(left, key=lambda number: offers[number].cost)
+    return Choice(number, cheapest, near, tuple(reasons))

@@ -1,0 +1,74 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare.trial.advice.choice import ENOUGH, NEAR, Offer, choose
+
+
+def offer(cost, *, noise=0.0, exact=True, nbytes=100, default=True):
+    return Offer(cost, cost - noise, cost + noise, exact, nbytes, default)
+
+
+CHEAP = offer(100.0, exact=False, nbytes=500, default=False)
+
+
+@pytest.mark.parametrize(
+    ("other", "core", "number", "reasons"),
+    [
+        (offer(102.0), None, 0, ()),  # 2 % dearer, and no noise
+        (offer(102.0, noise=3.0), None, 1, ("is exact",)),
+        (offer(102.0), 201.0, 1, ("is exact",)),  # 2 ns of 201 are less than 1 % of a core
+        (offer(102.0), 199.0, 0, ()),
+        (offer(102.0, exact=False), 1000.0, 1, ("takes the least memory",)),
+        (offer(102.0, exact=False, nbytes=460), 1000.0, 1, ("has default parameters",)),
+        (offer(102.0, exact=False, nbytes=540), 1000.0, 1, ("has default parameters",)),
+        (offer(102.0, exact=False, nbytes=560), 1000.0, 0, ()),
+        (offer(102.0, exact=False, nbytes=500, default=False), 1000.0, 0, ()),
+    ],
+)
+def test_what_is_about_as_cheap_is_chosen_by_precision_memory_and_parameters(
+    other, core, number, reasons
+):
+    choice = choose([CHEAP, other], core)
+    assert (choice.number, choice.cheapest, choice.reasons) == (number, 0, reasons)
+
+
+def test_reasons_are_those_against_the_cheapest():
+    """Memory decides between the two that are exact, but the cheapest was out before."""
+    choice = choose([CHEAP, offer(101.0, nbytes=900), offer(102.0)], 1000.0)
+    assert choice.number == 2
+    assert choice.text == (
+        "of 3 about as cheap as the cheapest, the one that is exact and takes the least memory"
+    )
+
+
+offers = st.builds(
+    offer,
+    st.integers(1, 2000).map(float),
+    noise=st.sampled_from([0.0, 1.0, 20.0]),
+    exact=st.booleans(),
+    nbytes=st.integers(90, 200),
+    default=st.booleans(),
+)
+
+
+@given(st.lists(offers, min_size=1, max_size=8), st.sampled_from([None, 1e3, 1e5]))
+def test_nothing_better_by_the_rule_is_left_out(candidates, core):
+    """The rule, spelled out as a search for a better one."""
+    choice = choose(candidates, core)
+    best, cheapest = candidates[choice.number], min(candidates, key=lambda each: each.cost)
+    near = [
+        each
+        for each in candidates
+        if each.low <= candidates[choice.cheapest].high
+        or each.cost - cheapest.cost <= ENOUGH * (core or 0)
+    ]
+    assert candidates[choice.cheapest].cost == cheapest.cost
+    assert (best in near, choice.near) == (True, len(near))
+    exact = [each for each in near if each.exact] or near
+    assert best in exact
+    small = [each for each in exact if each.nbytes <= NEAR * min(e.nbytes for e in exact)]
+    assert best in small
+    usual = [each for each in small if each.default] or small
+    assert best in usual
+    assert best.cost == min(each.cost for each in usual)
