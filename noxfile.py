@@ -144,6 +144,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def answers(session: nox.Session) -> None:
+    """Compare the timers that the cost model names for 60 settings with replays; see the module."""
+    session.install(*QUIETLY, "-e", ".[test]")
+    session.run("python", "-m", "tests.bench.answers", *session.posargs)
+
+
+@nox.session
 def pipeline(session: nox.Session) -> None:
     """Run the pipeline on Spark, small, as a smoke test; print the path of its page."""
     session.install(*QUIETLY, "-e", ".[pipeline]")

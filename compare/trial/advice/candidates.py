@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compare.traffic.tapes.units import TAPE_UNITS, duration_text
-from compare.trial.advice.choice import Offer
+from compare.trial.advice.choice import USUAL, Offer
 from compare.trial.replay.contestant import COMPILED, TICK, Contestant
 from compare.trial.replay.outcome import Outcome
 from timers.errors import TimerError
@@ -70,6 +70,7 @@ class Candidate:
             exact=self.deviation == 0,
             nbytes=self.nbytes,
             default=not self.contestant.settings,
+            usual=self.contestant.name == USUAL,
         )
 
 

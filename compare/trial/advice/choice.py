@@ -6,7 +6,8 @@ within the noise of the cheapest, or within ENOUGH of a core of it, the rule pre
 1. those that fire exactly at the deadline;
 2. those that take at most NEAR times the memory of the smallest;
 3. those with default parameters;
-4. the cheapest.
+4. the USUAL one;
+5. the cheapest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,10 @@ NEAR = 1.1
 """Two sizes of memory within this factor are equal, and so are two costs on a Pareto front."""
 
 
+USUAL = "delay-queue"
+"""The usual choice without wheels. Its cost grows slowly, whatever the traffic becomes."""
+
+
 class Offer(NamedTuple):
     """What a timer costs and what it is."""
 
@@ -29,6 +34,7 @@ class Offer(NamedTuple):
     exact: bool  # fires each timer at its deadline
     nbytes: int
     default: bool  # has the default parameters
+    usual: bool  # is of the USUAL scheme
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ _PREFERENCES: Mapping[str, Callable[[Offer, Sequence[Offer]], bool]] = {
         offer.nbytes <= NEAR * min(other.nbytes for other in near)
     ),
     "has default parameters": lambda offer, near: offer.default,
+    "is the usual choice": lambda offer, near: offer.usual,
 }
 """Reason -> whether it speaks for an offer among others; in order."""
 

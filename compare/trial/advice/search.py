@@ -9,7 +9,7 @@ from compare.base.executors import Executor
 from compare.traffic.tapes.trace import Trace
 from compare.traffic.tapes.units import EXPONENTS
 from compare.trial.advice.candidates import AdviceError, Bounds, Candidate, contestants
-from compare.trial.advice.choice import NEAR, Choice, choose
+from compare.trial.advice.choice import NEAR, USUAL, Choice, choose
 from compare.trial.advice.replays import Sample, outcomes, sampled
 from compare.trial.replay.contestant import Contestant, contestant
 from compare.trial.replay.outcome import Outcome
@@ -17,8 +17,7 @@ from timers.traits import Traffic
 
 FIRST, LAST = 100_000, 10_000_000  # operations in the first round, and at most in the last
 FINALISTS = 12  # candidates in the last round: within the bounds, and outside
-REFERENCE = "delay-queue"
-SLOWEST = 8  # times the cost of REFERENCE or of the best so far; slower candidates are left out
+SLOWEST = 8  # times the cost of USUAL or of the best so far; slower candidates are left out
 TURNS, SECONDS = 5, 1.0  # of the last round, at least: turns, and CPU time of all replays
 SHORTEST = 1e-3  # ns per operation that a clock may show; ratios need more than zero
 
@@ -96,7 +95,7 @@ def advise(trace: Trace, bounds: Bounds, executor: Executor, objective: str = "c
     if not trace.totals["rows"]:
         raise AdviceError(f"{trace.path} has no operations, so there is nothing to advise on")
     last = sampled(trace, LAST)
-    reference = outcomes(executor, last, [contestant(REFERENCE)])[REFERENCE]
+    reference = outcomes(executor, last, [contestant(USUAL)])[USUAL]
     left = list(contestants(traffic_of(trace, bounds), trace.unit))
     limit = SLOWEST * reference.ns_per_operation
     dropped: list[Candidate] = []

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from compare.trial.advice.choice import ENOUGH, NEAR, Offer, choose
 
 
-def offer(cost, *, noise=0.0, exact=True, nbytes=100, default=True):
-    return Offer(cost, cost - noise, cost + noise, exact, nbytes, default)
+def offer(cost, *, noise=0.0, exact=True, nbytes=100, default=True, usual=False):
+    return Offer(cost, cost - noise, cost + noise, exact, nbytes, default, usual)
 
 
 CHEAP = offer(100.0, exact=False, nbytes=500, default=False)
@@ -24,11 +24,15 @@ CHEAP = offer(100.0, exact=False, nbytes=500, default=False)
         (offer(102.0, exact=False, nbytes=540), 1000.0, 1, ("has default parameters",)),
         (offer(102.0, exact=False, nbytes=560), 1000.0, 0, ()),
         (offer(102.0, exact=False, nbytes=500, default=False), 1000.0, 0, ()),
+        (
+            offer(102.0, exact=False, nbytes=500, default=False, usual=True),
+            1000.0,
+            1,
+            ("is the usual choice",),
+        ),
     ],
 )
-def test_what_is_about_as_cheap_is_chosen_by_precision_memory_and_parameters(
-    other, core, number, reasons
-):
+def test_what_is_about_as_cheap_is_chosen_in_the_order_of_the_rule(other, core, number, reasons):
     choice = choose([CHEAP, other], core)
     assert (choice.number, choice.cheapest, choice.reasons) == (number, 0, reasons)
 
@@ -49,6 +53,7 @@ offers = st.builds(
     exact=st.booleans(),
     nbytes=st.integers(90, 200),
     default=st.booleans(),
+    usual=st.booleans(),
 )
 
 
@@ -69,6 +74,8 @@ def test_nothing_better_by_the_rule_is_left_out(candidates, core):
     assert best in exact
     small = [each for each in exact if each.nbytes <= NEAR * min(e.nbytes for e in exact)]
     assert best in small
-    usual = [each for each in small if each.default] or small
+    default = [each for each in small if each.default] or small
+    assert best in default
+    usual = [each for each in default if each.usual] or default
     assert best in usual
     assert best.cost == min(each.cost for each in usual)

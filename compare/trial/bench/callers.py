@@ -1,0 +1,350 @@
+"""Measure the CPU time that a timer costs its callers, against the number of pending timers.
+
+With N timers pending, whose deadlines are random and far away, a caller does three kinds of work:
+
+- *pair*: it cancels a random timer and starts another, over and over, while the clock stands;
+- *step*: it moves the clock by one unit, and nothing is due;
+- *fire*: it starts timers that are due soon and moves the clock until they have fired. The steps of
+  the clock are subtracted.
+
+A service moves its own clock, from wake-up to wake-up, so its fires include the steps. CPU time is
+that of the thread or, where a caller has threads of its own, of the process. The garbage collector
+is off meanwhile, as in `timeit`.
+"""
+
+import asyncio
+import gc
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from compare.traffic.tapes.tape import CANCEL, START, Tape
+from compare.traffic.workloads.catalogue import CHOICE, DELAY, Stream
+from compare.trial.bench.work import SETTLING, UNIT
+from compare.trial.replay.contestant import COMPILED, Contestant
+from compare.trial.replay.engine import Buffers, Clock, loop_for, operations_of
+from timers.arrays import Int64s
+from timers.services.event_loop import wheel_event_loop
+from timers.services.system_timer import SystemTimer
+
+SIZES = (1_000, 30_000, 1_000_000)  # timers pending
+SERVICE_SIZES = (1_000, 10_000, 100_000)  # a call of a service takes 220 bytes more
+BATCH = 100  # timers in a call of a batch form
+NEAREST, FARTHEST = 2_000, 62_000  # units from the start to the deadlines of pending timers
+SOON = 20  # units in which the timers that fire are started, and the longest of their delays
+STEPS = {1_000: 1_000, 10_000: 1_000, 30_000: 1_000}
+"""Size -> steps of the clock; 100 at other sizes, where a list scans for long."""
+
+COMPILED_CODE = "compiled code"
+PYTHON = "Python, one by one"
+BATCHES = f"Python, {BATCH} in a call"
+SERVICE = "Python, through a SystemTimer"
+LOOP = "asyncio, on the wheel's loop"
+
+
+class Costs(NamedTuple):
+    """Nanoseconds of CPU for each pair, each timer that fires, and each step of the clock."""
+
+    pair: float
+    fire: float
+    step: float
+
+
+class Caller(Protocol):
+    """A way of calling a timer. Each method returns the CPU seconds of its work."""
+
+    def pairs(self, slots: Int64s, deadlines: Int64s) -> float:
+        """For each slot, cancel its timer and start another for the deadline."""
+
+    def steps(self, count: int) -> float:
+        """Move the clock by one unit, `count` times."""
+
+    def fires(self, delays: Int64s) -> tuple[float, int]:
+        """Start timers in SOON steps, each with its delay in units; step until all have fired.
+
+        Also returns the number of steps.
+        """
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The same random timers for all contestants and callers."""
+
+    size: int
+    pair_count: int
+    seed: int
+
+    @cached_property
+    def _uniform(self) -> np.ndarray[Any, Any]:
+        stream = Stream(self.seed, self.size, 1)
+        return stream.uniform(DELAY, self.size + 2 * self.pair_count)
+
+    @property
+    def filling(self) -> Int64s:
+        """The deadlines of the pending timers."""
+        return self._far(self._uniform[: self.size])
+
+    @property
+    def deadlines(self) -> Int64s:
+        """The deadlines of the timers that are started in pairs."""
+        return self._far(self._uniform[self.size : self.size + self.pair_count])
+
+    @property
+    def delays(self) -> Int64s:
+        """The delays of the timers that fire."""
+        return (1 + self._uniform[self.size + self.pair_count :] * SOON).astype(np.int64)
+
+    @cached_property
+    def slots(self) -> Int64s:
+        """The pending timers that are cancelled: all of them in random order, again and again."""
+        order = np.argsort(Stream(self.seed, self.size, 1).uniform(CHOICE, self.size))
+        return np.resize(order, self.pair_count)
+
+    @staticmethod
+    def _far(uniform: np.ndarray[Any, Any]) -> Int64s:
+        return (NEAREST + uniform * (FARTHEST - NEAREST)).astype(np.int64)
+
+
+class CompiledCaller:
+    """A compiled loop, or for a timer without a kernel a Python loop, that runs a tape."""
+
+    def __init__(self, contestant: Contestant, plan: Plan, clock: Clock = time.thread_time) -> None:
+        self._size = plan.size
+        most = plan.size + plan.pair_count
+        self.timer = contestant.new(UNIT, 0, most)
+        self._loop = loop_for(self.timer, Buffers(most, most), lambda rows: None, clock)
+        self._run(0, START, np.arange(plan.size), plan.filling)
+        self._loop.tick(SETTLING)
+
+    def pairs(self, slots: Int64s, deadlines: Int64s) -> float:
+        """See Caller."""
+        both = np.zeros(2 * slots.size, np.int64)
+        both[1::2] = deadlines
+        ops = np.tile(np.array([CANCEL, START]), slots.size)
+        return self._run(self.timer.now, ops, slots.repeat(2), both)
+
+    def steps(self, count: int) -> float:
+        """See Caller."""
+        return self._loop.tick(self.timer.now + count)
+
+    def fires(self, delays: Int64s) -> tuple[float, int]:
+        """See Caller."""
+        now, ids = self.timer.now, self._size + np.arange(delays.size)
+        times = now + 1 + np.arange(delays.size) * SOON // delays.size
+        seconds = self._run(times, START, ids, times + delays)
+        while len(self.timer) > self._size:
+            seconds += self._loop.tick(self.timer.now + SOON)
+        return seconds, self.timer.now - now
+
+    def _run(self, times: Any, ops: Any, ids: Int64s, deadlines: Int64s) -> float:
+        columns = np.broadcast_arrays(times, ops, ids, deadlines)
+        types = (np.int64, np.int8, np.int32, np.int64)
+        tape = Tape(*(column.astype(kind) for column, kind in zip(columns, types, strict=True)))
+        return self._loop.run(operations_of(tape))
+
+
+class PythonCaller:
+    """Calls of `schedule`, `cancel` and `advance`."""
+
+    def __init__(self, contestant: Contestant, plan: Plan, clock: Clock = time.thread_time) -> None:
+        self._clock = clock
+        self.timer = contestant.new(UNIT, 0, plan.size + plan.pair_count)
+        self._handles = self.timer.schedule_many(plan.filling)
+        self.timer.advance(SETTLING)
+
+    def pairs(self, slots: Int64s, deadlines: Int64s) -> float:
+        """See Caller."""
+        handles, calls = (
+            self._handles.tolist(),
+            zip(slots.tolist(), deadlines.tolist(), strict=True),
+        )
+        schedule, cancel, rows = self.timer.schedule, self.timer.cancel, list(calls)
+        started = self._clock()
+        for slot, deadline in rows:
+            cancel(handles[slot])
+            handles[slot] = schedule(deadline)
+        seconds = self._clock() - started
+        self._handles = np.array(handles, np.int64)
+        return seconds
+
+    def steps(self, count: int) -> float:
+        """See Caller."""
+        advance, now = self.timer.advance, self.timer.now
+        started = self._clock()
+        for moment in range(now + 1, now + 1 + count):
+            advance(moment)
+        return self._clock() - started
+
+    def fires(self, delays: Int64s) -> tuple[float, int]:
+        """See Caller."""
+        timer, now, size = self.timer, self.timer.now, len(self.timer)
+        groups = [group.tolist() for group in np.array_split(delays, SOON)]
+        started = self._clock()
+        for moment, group in enumerate(groups, now + 1):
+            timer.advance(moment)
+            self._start(timer, moment, group)
+        while len(timer) > size:
+            timer.advance(timer.now + 1)
+        return self._clock() - started, timer.now - now
+
+    @staticmethod
+    def _start(timer: Any, moment: int, delays: Sequence[int]) -> None:
+        schedule = timer.schedule
+        for delay in delays:
+            schedule(moment + delay)
+
+
+class BatchCaller(PythonCaller):
+    """Calls of `schedule_many` and `cancel_many` with BATCH timers each."""
+
+    def pairs(self, slots: Int64s, deadlines: Int64s) -> float:
+        """See Caller."""
+        cuts = range(BATCH, slots.size, BATCH)
+        rows = [*zip(np.split(slots, cuts), np.split(deadlines, cuts), strict=True)]
+        timer, handles = self.timer, self._handles
+        started = self._clock()
+        for batch, moments in rows:
+            timer.cancel_many(handles[batch])
+            handles[batch] = timer.schedule_many(moments)
+        return self._clock() - started
+
+    @staticmethod
+    def _start(timer: Any, moment: int, delays: Sequence[int]) -> None:
+        for k in range(0, len(delays), BATCH):
+            timer.schedule_many([moment + delay for delay in delays[k : k + BATCH]])
+
+
+class _CallbackCaller:
+    """Calls of a `schedule` that takes a delay in seconds and a callback, and returns a call."""
+
+    def __init__(self, schedule: Callable[..., Any], plan: Plan, clock: Clock) -> None:
+        self._schedule, self._clock = schedule, clock
+        self._calls = [schedule(moment, _nothing) for moment in plan.filling.tolist()]
+
+    def pairs(self, slots: Int64s, deadlines: Int64s) -> float:
+        """See Caller. Deadlines are far: a unit counts as a second."""
+        calls, schedule = self._calls, self._schedule
+        rows = [*zip(slots.tolist(), deadlines.tolist(), strict=True)]
+        started = self._clock()
+        for slot, deadline in rows:
+            calls[slot].cancel()
+            calls[slot] = schedule(deadline, _nothing)
+        return self._clock() - started
+
+    def steps(self, count: int) -> float:
+        """See Caller: a service moves its own clock."""
+        return 0.0
+
+    def fires(self, delays: Int64s) -> tuple[float, int]:
+        """See Caller."""
+        seconds = (delays / 1_000).tolist()
+        started = self._clock()
+        for delay in seconds:
+            self._schedule(delay, _nothing)
+        self._wait()
+        return self._clock() - started, 0
+
+    def _wait(self) -> None:
+        """Wait until the timers with the longest delay have fired."""
+        raise NotImplementedError
+
+
+class ServiceCaller(_CallbackCaller):
+    """Calls of a SystemTimer on the timer."""
+
+    def __init__(
+        self, contestant: Contestant, plan: Plan, clock: Clock = time.process_time
+    ) -> None:
+        self.service = SystemTimer(contestant.new(UNIT, 0, plan.size + plan.pair_count))
+        super().__init__(self.service.schedule_after, plan, clock)
+
+    def _wait(self) -> None:
+        last = threading.Event()
+        self._schedule((SOON + 1) / 1_000, last.set)
+        last.wait()
+
+    def close(self) -> None:
+        """End the service's thread."""
+        self.service.close()
+
+
+class LoopCaller(_CallbackCaller):
+    """Calls of asyncio's `call_later` on an event loop that keeps its calls in the timer."""
+
+    def __init__(
+        self, contestant: Contestant, plan: Plan, clock: Clock = time.process_time
+    ) -> None:
+        self.timer = contestant.new(UNIT, 0, plan.size + plan.pair_count)
+        self._loop = wheel_event_loop(lambda: self.timer, unit_ns=1_000_000)()
+        super().__init__(self._loop.call_later, plan, clock)
+        self._loop.run_until_complete(asyncio.sleep(0))
+
+    def _wait(self) -> None:
+        self._loop.run_until_complete(asyncio.sleep((SOON + 1) / 1_000))
+
+    def close(self) -> None:
+        """Close the loop."""
+        self._loop.close()
+
+
+CALLERS: Mapping[str, Callable[[Contestant, Plan], Any]] = {
+    PYTHON: PythonCaller,
+    BATCHES: BatchCaller,
+    SERVICE: ServiceCaller,
+    LOOP: LoopCaller,
+    COMPILED_CODE: CompiledCaller,
+}
+"""The ways of calling a timer, in the order in which a reader is asked."""
+
+_PAIRS = {COMPILED_CODE: 50_000, PYTHON: 6_000, BATCHES: 20_000, SERVICE: 4_000, LOOP: 4_000}
+
+
+def sizes_of(caller: str) -> tuple[int, ...]:
+    """The numbers of pending timers at which a way of calling is measured."""
+    return SERVICE_SIZES if caller in (SERVICE, LOOP) else SIZES
+
+
+def plan_of(caller: str, size: int, seed: int = 0) -> Plan:
+    """The plan for a way of calling."""
+    return Plan(size, _PAIRS[caller], seed)
+
+
+def can_call(caller: str, contestant: Contestant) -> bool:
+    """Whether a contestant can be called in a way: compiled code needs a kernel."""
+    if caller == COMPILED_CODE:
+        return contestant.engine == COMPILED
+    return caller == PYTHON or hasattr(contestant.timer_class, "schedule_many")
+
+
+def measure(caller: str, contestant: Contestant, plan: Plan) -> Costs:
+    """A sample of the costs of a timer for a caller."""
+    made = CALLERS[caller](contestant, plan)
+    with closing(made) if hasattr(made, "close") else nullcontext():
+        return costs_of(made, plan)
+
+
+def costs_of(caller: Caller, plan: Plan) -> Costs:
+    """A sample of the costs. The second of two rounds of pairs counts."""
+    steps = STEPS.get(plan.size, 100)
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        caller.pairs(plan.slots, plan.deadlines)
+        pair = caller.pairs(plan.slots, plan.deadlines) / plan.pair_count
+        step = caller.steps(steps) / steps
+        fires, steps = caller.fires(plan.delays)
+        fire = (fires - steps * step) / plan.pair_count
+    finally:
+        if collecting:
+            gc.enable()
+    return Costs(*(1e9 * max(seconds, 0.0) for seconds in (pair, fire, step)))
+
+
+def _nothing() -> None:
+    """The callback."""

@@ -1,0 +1,88 @@
+"""What the callers measure, with work that is counted or a clock that stands in for time."""
+
+import numpy as np
+import pytest
+
+from compare.trial.bench.callers import (
+    BATCHES,
+    CALLERS,
+    COMPILED_CODE,
+    LOOP,
+    PYTHON,
+    SERVICE,
+    SOON,
+    Costs,
+    Plan,
+    can_call,
+    costs_of,
+    measure,
+    plan_of,
+    sizes_of,
+)
+from compare.trial.replay.contestant import contestant
+
+PLAN = Plan(200, 100, seed=3)
+LABELS = ["unordered-list", "hashed-wheel", "heapq-delay-queue"]
+
+
+def test_a_plan_cancels_each_pending_timer_once_before_any_twice():
+    assert sorted(Plan(100, 100, 0).slots.tolist()) == [*range(100)]
+    slots = Plan(100, 250, 0).slots
+    assert np.bincount(slots).max() == 3 and np.bincount(slots).min() == 2
+    assert PLAN.filling.size == 200 and PLAN.deadlines.size == PLAN.delays.size == 100
+    assert PLAN.delays.min() >= 1 and PLAN.delays.max() <= SOON
+    assert PLAN.filling.min() >= 2_000  # nothing fires in pairs and steps
+    assert (Plan(200, 100, 4).filling != PLAN.filling).any()
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("caller", CALLERS)
+def test_as_many_timers_are_pending_after_the_work_as_before(caller, label):
+    timer = contestant(label)
+    if not can_call(caller, timer):
+        return
+    made = CALLERS[caller](timer, PLAN)
+    for _ in range(2):
+        made.pairs(PLAN.slots, PLAN.deadlines)
+    made.steps(7)
+    _, steps = made.fires(PLAN.delays)
+    assert steps >= (0 if caller in (SERVICE, LOOP) else SOON)
+    if caller == SERVICE:
+        assert made.service.size == PLAN.size
+    else:
+        assert len(made.timer) == PLAN.size
+    if hasattr(made, "close"):
+        made.close()
+
+
+def test_costs_are_the_work_of_each_unit():
+    """A step costs 3, a pair 5, an expiry 7."""
+
+    class Made:
+        def pairs(self, slots, deadlines):
+            return 5e-9 * slots.size
+
+        def steps(self, count):
+            return 3e-9 * count
+
+        def fires(self, delays):
+            return 7e-9 * delays.size + 3e-9 * 40, 40
+
+    assert costs_of(Made(), PLAN) == pytest.approx(Costs(5, 7, 3))
+
+
+def test_a_scan_of_all_timers_is_in_the_step():
+    few, many = (
+        measure(PYTHON, contestant("unordered-list"), Plan(n, 50, 0)) for n in (100, 9_000)
+    )
+    assert many.step > 5 * few.step
+
+
+def test_compiled_code_needs_a_kernel_and_batches_their_calls():
+    assert not can_call(COMPILED_CODE, contestant("heapq-delay-queue"))
+    assert can_call(PYTHON, contestant("heapq-delay-queue"))
+    assert can_call(BATCHES, contestant("cascading-wheel"))
+    for caller in CALLERS:
+        sizes = sizes_of(caller)
+        assert len(sizes) == 3 and sizes == tuple(sorted(sizes))
+        assert plan_of(caller, sizes[0]).size == sizes[0]
