@@ -21,9 +21,6 @@ from .trial.advice.candidates import Bounds as Bounds
 from .trial.advice.search import advise as advise
 from .trial.bench.comparison import Comparison as Comparison
 from .trial.bench.run import run_comparison as run_comparison
-from .trial.bench.store import latest_run as latest_run
-from .trial.bench.store import read_run as read_run
-from .trial.bench.store import runs_in as runs_in
 from .trial.pipeline.dataframes import dataframe as dataframe
 from .trial.pipeline.generate import generate as generate
 from .trial.pipeline.replay import replay_trace as replay_trace
@@ -35,3 +32,6 @@ from .trial.purgatory.options import Experiment as Experiment
 from .trial.replay.contestant import Contestant as Contestant
 from .trial.replay.contestant import contestant as contestant
 from .trial.replay.engine import replay as replay
+from .trial.results.store import latest_run as latest_run
+from .trial.results.store import read_run as read_run
+from .trial.results.store import runs_in as runs_in

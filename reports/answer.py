@@ -1,16 +1,18 @@
 """Data for the page's script: the cost of every timer in every case.
 
 The script adds the costs up, ranks the timers and words the answer. A cost is [median, low, high]
-in nanoseconds; `Spread.interval` goes from low to high.
+in nanoseconds, as in an `Estimate`.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from compare.trial.bench.calls import SERVICE, TIMER
+from compare.base import formats
+from compare.trial.bench.calls import SERVICE, TIMER, Way
 from compare.trial.bench.task import BY_EVENT, HOLD, INSERT
-from reports import formats
-from reports.statistics import Spread
+from compare.trial.results.metrics import TIMED
+from compare.trial.results.schema import MEMORY
+from reports.statistics import Estimate
 from reports.summary import StoredContestant, StoredSource, Summary
 from timers.registry import TIMERS
 
@@ -34,16 +36,16 @@ Cost = list[float]
 ByTimer = dict[int, dict[str, Cost]]
 """The number of a timer -> the cost of holding, of an insert and of an expiry."""
 
-CALLERS: Mapping[str, tuple[str, int] | None] = {
+CALLERS: Mapping[str, Way | None] = {
     "compiled code": None,
-    "Python, batches of 1000": (TIMER, 1_000),
-    "Python, one by one": (TIMER, 1),
-    "Python, through a SystemTimer": (SERVICE, 1),
+    "Python, batches of 1000": Way(TIMER, 1_000),
+    "Python, one by one": Way(TIMER, 1),
+    "Python, through a SystemTimer": Way(SERVICE, 1),
 }
-"""Caller -> interface and timers per call, or None for a compiled loop."""
+"""Caller -> the way of calling, or None for a compiled loop."""
 
 
-def costs_of(summary: Summary, way: tuple[str, int] | None) -> dict[int, ByTimer]:
+def costs_of(summary: Summary, way: Way | None) -> dict[int, ByTimer]:
     """The costs of a caller by the number of pending timers; empty if they were not measured.
 
     From Python, a schedule and a cancel were measured together, at one number of pending timers: an
@@ -51,14 +53,14 @@ def costs_of(summary: Summary, way: tuple[str, int] | None) -> dict[int, ByTimer
     kernel compete, too.
     """
     tasks = HOLD, INSERT, BY_EVENT
-    if not summary.cells.keys() >= {*tasks}:
+    if not {*summary.tasks} >= {*tasks}:
         return {}
     numbers = dict(enumerate(summary.contestants)) if way else competing(summary)
     by_size: dict[int, ByTimer] = {}
     for size in summary.sizes:
-        holds, inserts, expiries = (summary.column(task, size) for task in tasks)
+        holds, inserts, expiries = (summary.column("time", task.name, size) for task in tasks)
         if way:
-            holds = inserts = summary.calls.get(way, {})
+            holds = inserts = summary.column("call_time", way.name, summary.others)
         by_size[size] = {
             number: {
                 "hold": cost(holds[timer]),
@@ -71,9 +73,9 @@ def costs_of(summary: Summary, way: tuple[str, int] | None) -> dict[int, ByTimer
     return by_size
 
 
-def cost(time: Spread) -> Cost:
+def cost(time: Estimate) -> Cost:
     """A cost in the form that the script reads."""
-    return [time.level, *time.interval]
+    return [time.value, time.low, time.high]
 
 
 def competing(summary: Summary) -> dict[int, StoredContestant]:
@@ -89,7 +91,7 @@ def data(summary: Summary) -> dict[str, Any]:
     callers = {name: by_size for name, by_size in costs.items() if any(by_size.values())}
     windows = {timer.precision: timer for timer in rivals.values()}
     order = sorted(windows.values(), key=lambda timer: max(map(abs, timer.lateness)))
-    sources = sorted(summary.replays, key=lambda source: not source.own)
+    sources = sorted(summary.sources, key=lambda source: not source.own)
     return {
         "timers": [_timer(summary, timer) for timer in summary.contestants],
         "precisions": [summary.contestants.index(timer) for timer in order],
@@ -104,7 +106,7 @@ def data(summary: Summary) -> dict[str, Any]:
 
 def _timer(summary: Summary, timer: StoredContestant) -> dict[str, Any]:
     low, high = timer.lateness
-    footprints = summary.memory.get(timer, {})
+    memory = summary.curves("at_rest", MEMORY).get(timer, {})
     return {
         "name": timer.plain,
         "code": code_of(timer),
@@ -112,9 +114,7 @@ def _timer(summary: Summary, timer: StoredContestant) -> dict[str, Any]:
         "low": low,
         "high": high,
         "unit": timer.traits["unit"],
-        "memory": {
-            size: formats.data_size(footprint.at_rest) for size, footprint in footprints.items()
-        },
+        "memory": {size: formats.data_size(nbytes.value) for size, nbytes in memory.items()},
     }
 
 
@@ -130,29 +130,31 @@ def code_of(timer: StoredContestant) -> str:
 
 def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
     """A replayed source; of its operations per second, and of its timers."""
-    replays = summary.replays[source]
+    replays = summary.column("replay_time", source.name)
     rivals = {number: timer for number, timer in competing(summary).items() if timer in replays}
-    row = next((replays[timer].row for timer in rivals.values()), {})
-    rearmed = row.get("rescheduled") or 0  # which costs about a cancel and an insert
-    started = (row.get("scheduled") or 0) + rearmed
+    first = next(iter(rivals.values()), None)
+
+    def number(metric: str) -> float:
+        return (summary.value(first, source, metric) if first else None) or 0
+
+    rearmed = number("rescheduled")  # which costs about a cancel and an insert
+    started = number("scheduled") + rearmed
     return {
         "name": summary.called(source),
         "own": source.own and not source.generated,
         "together": source.together,
         "rate": source.rate,
         "timers_per_second": started / source.seconds if source.seconds else 0,
-        "pending": row.get("most_pending") or 0,
-        "share": ((row.get("cancelled") or 0) + rearmed) / max(started, 1),
-        "costs": {number: cost(replays[timer].time) for number, timer in rivals.items()},
+        "pending": int(number("most_pending")),
+        "share": (number("cancelled") + rearmed) / max(started, 1),
+        "costs": {number: cost(replays[timer]) for number, timer in rivals.items()},
     }
 
 
 def noise(summary: Summary) -> str:
     """A warning where the machine was busy. Shards differ by nature."""
-    curves = [curve for task in summary.cells.values() for curve in task.values()]
-    times = [time for curve in curves for time in curve.values()]
-    times += [replay.time for replays in summary.replays.values() for replay in replays.values()]
-    repeated = [time for time in times if time.samples > 1]
+    times = summary.where(metric=TIMED).figures.values()
+    repeated = [time for time in times if time.n > 1]
     noisy = sum(time.scatter > NOISY for time in repeated)
     if summary.of_shards or noisy <= MANY * len(repeated):
         return ""

@@ -8,14 +8,17 @@ sample is first divided by the base's sample of the same repeat. This cancels th
 machine, and its drift during a run.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compare.trial.bench.store import Run, RunError
-from compare.trial.bench.task import Task
-from reports.statistics import FEW, Spread
-from reports.summary import YARDSTICK
+from compare.trial.results.metrics import TIMED
+from compare.trial.results.store import Run, RunError
+from reports.statistics import FEW, Estimate
+
+YARDSTICK = "delay-queue"
+"""The timer that ratios refer to, if it took part: the usual choice without wheels."""
 
 APART = 1.1
 """The least ratio between the nearer ends of two intervals that differ beyond noise."""
@@ -41,25 +44,25 @@ class Change:
 
     subject: Subject
     contestant: str
-    before: Spread
-    after: Spread
+    before: Estimate
+    after: Estimate
 
     @property
     def ratio(self) -> float:
         """The median of the second run over that of the first."""
-        return self.after.level / self.before.level if self.before.level else 1.0
+        return self.after.value / self.before.value if self.before.value else 1.0
 
     @property
     def interval(self) -> tuple[float, float]:
         """The least and the greatest ratio of values in the two intervals."""
-        low, high = self.before.interval
-        return self.after.interval[0] / (high or 1.0), self.after.interval[1] / (low or 1.0)
+        before, after = self.before, self.after
+        return after.low / (before.high or 1.0), after.high / (before.low or 1.0)
 
     @property
     def verdict(self) -> str:
         """ "slower", "faster", "same" (within noise) or "few samples"."""
         low, high = self.interval
-        if min(self.before.samples, self.after.samples) < FEW:
+        if min(self.before.n, self.after.n) < FEW:
             return "few samples"
         return "slower" if low > APART else "faster" if high * APART < 1 else "same"
 
@@ -72,6 +75,11 @@ class Difference:
     changes: Sequence[Change]  # the largest ratio first
     paths: tuple[str, str]  # of the runs
     missing: tuple[int, int]  # figures of each run that the other lacks
+
+    @property
+    def judged(self) -> list[Change]:
+        """The changes with enough samples to tell."""
+        return [change for change in self.changes if change.verdict != "few samples"]
 
     def regressions(self, threshold: float) -> list[Change]:
         """Changes slower than `threshold` (0.1 = 10 %) and outside the noise."""
@@ -101,7 +109,7 @@ def difference(first: Run, second: Run, base: str | None = None) -> Difference:
                 raise RunError(f"{problem}{run.path} has no {base} to compare with; name a base")
         samples = [_multiples(measured, base) for measured in samples]
     before, after = (
-        {key: Spread.of(repeats.values()) for key, repeats in measured.items() if repeats}
+        {key: Estimate.of(repeats.values()) for key, repeats in measured.items() if repeats}
         for measured in samples
     )
     both = [key for key in before if key in after]
@@ -123,19 +131,17 @@ def same_machine(first: Run, second: Run) -> bool:
 
 
 def samples_of(run: Run) -> Samples:
-    """All samples of tasks and of replayed sources."""
-    rows = [
-        (Subject(Task(row["operation"], row["driver"]).name, row["size"]), row)
-        for row in run.samples.to_pylist()
-    ]
-    rows += [
-        (Subject(row["source"], None, row["source_json"]), row) for row in run.replays.to_pylist()
-    ]
+    """Return all samples of tasks and of replayed sources."""
+    origins = {
+        source["name"]: json.dumps(source["details"], sort_keys=True)
+        for source in run.manifest["sources"]
+    }
     samples: dict[tuple[Subject, str], dict[int, float]] = {}
-    for subject, row in rows:
-        if row["ns_per_operation"] is not None:  # else over budget
-            repeats = samples.setdefault((subject, row["contestant"]), {})
-            repeats[row["repeat"]] = row["ns_per_operation"]
+    for row in run.rows:
+        if row.metric in TIMED and row.value is not None and row.repeat is not None:
+            origin = origins.get(row.subject, "") if row.size is None else ""
+            subject = Subject(row.subject, row.size, origin)
+            samples.setdefault((subject, row.contestant), {})[row.repeat] = row.value
     return samples
 
 

@@ -3,6 +3,8 @@
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,15 +13,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from compare.base.files import errors_as, has_format, new_directory, obstacle, write_json
-from compare.trial.bench.store import Run
 from compare.trial.purgatory.figures import NONE
+from compare.trial.results.store import Run, RunError
 from reports import statistics
 from reports.answer import data, noise
-from reports.charts.catalogue import pictures
-from reports.charts.pictures import Picture, element, save
-from reports.palette import INK, look_of
-from reports.sections.catalogue import sections
-from reports.sections.workloads import facts
+from reports.catalogue import plots, sections
+from reports.charts import pictures
+from reports.charts.pictures import Picture, save
+from reports.diff import difference
+from reports.method import facts
+from reports.palette import INK, css, look_of
 from reports.summary import Subject, Summary, figures_of
 from reports.trials import Case
 from timers.errors import TimerError
@@ -59,16 +62,21 @@ def check_target(out: str | os.PathLike[str]) -> None:
         raise ReportError(f"cannot write {out}: {problem}")
 
 
-def write_report(run: Run, out: str | os.PathLike[str]) -> Path:
+def write_report(run: Run, out: str | os.PathLike[str], before: Run | None = None) -> Path:
     """Write the report of a run into the directory `out` and return the absolute path of its page.
 
-    The report appears complete or not at all, and replaces an older one.
+    The report appears complete or not at all, and replaces an older one. If the run `before` can be
+    compared with this one, the page shows what has changed.
 
     Raises:
         ReportError: It cannot be written, or `out` is something other than a report.
         RunError: The run is damaged.
     """
-    return write_page(figures_of(run), str(run.path.absolute()), out)
+    summary = figures_of(run)
+    if before is not None:
+        with suppress(RunError):  # of another machine, or with other timers
+            summary = replace(summary, before=difference(before, run))
+    return write_page(summary, str(run.path.absolute()), out)
 
 
 def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Path:
@@ -85,13 +93,10 @@ def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Pa
 def _write(summary: Summary, origin: str, directory: Path) -> None:
     figures = directory / FIGURES
     figures.mkdir()
-    number = numbers(summary)
     charts = {
         # Only this text is not escaped: Matplotlib escapes the names that it draws.
-        section: [
-            (picture, Markup(element(picture, save(picture, figures), number))) for picture in drawn
-        ]
-        for section, drawn in pictures(summary).items()
+        section: [(picture, Markup(save(picture, figures, numbers(summary)))) for picture in drawn]
+        for section, drawn in pictures(plots(summary)).items()
     }
     names = ", ".join(part.rpartition("/")[2] for part in origin.split(", "))
     page = render(summary, names, charts)
@@ -134,6 +139,7 @@ def render(
         charts=charts,
         number=numbers(summary),
         answer=answer if answer["sizes"] or answer["cases"] else None,
+        colours=Markup(css()),
         traffic={summary.called(source): facts(summary, source) for source in summary.own},
         noise=noise(summary),
         command=shlex.join(map(str, manifest["command"])),

@@ -17,6 +17,24 @@ PAPER = "#ffffff"
 """Background, and the inside of hollow markers. The page uses its own background instead."""
 
 
+_ON_PAGE = {INK: "currentColor", FAINT: "var(--grid)", PAPER: "var(--card)"}
+
+
+def css() -> str:
+    """CSS rules that give drawings the colours of the page.
+
+    They name no ancestor: what a <use> element shows has none.
+
+    >>> print(css().splitlines()[0])
+    [style*="fill: #1f2328"] { fill: currentColor !important; }
+    """
+    return "\n".join(
+        f'[style*="{kind}: {drawn}"] {{ {kind}: {shown} !important; }}'
+        for drawn, shown in _ON_PAGE.items()
+        for kind in ("fill", "stroke")
+    )
+
+
 @dataclass(frozen=True)
 class Look:
     """Colour and marker (a Matplotlib marker code) of a timer."""

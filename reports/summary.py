@@ -1,25 +1,25 @@
-"""The figures of a stored run: one for each contestant, task and size."""
+"""The figures of stored runs, with their contestants and sources."""
 
-from collections import defaultdict
+import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
-import pyarrow as pa
-
+from compare.base import formats
 from compare.traffic.tapes.units import EXPONENTS
-from compare.trial.bench.store import Run, RunError, traits_of
-from compare.trial.bench.task import TASKS, Task
-from compare.trial.purgatory.figures import Row
+from compare.trial.bench.calls import LOOP, SERVICE, Way
+from compare.trial.bench.task import BY_NAME, TASKS, Task
+from compare.trial.purgatory.figures import Row, trials_of
 from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.replay.lateness import lateness_text
-from reports import formats
-from reports.statistics import Spread, fastest
+from compare.trial.results.metrics import METRICS, is_counter
+from compare.trial.results.store import PURGATORY, REPLAY, Run, RunError, contestant_entry
+from reports.diff import YARDSTICK, Difference
+from reports.select import Key, Selection, estimates, pivot, where
+from reports.statistics import Estimate, fastest
 from reports.trials import Case
-
-YARDSTICK = "delay-queue"
-"""The timer that ratios refer to, if it took part: the usual choice without wheels."""
 
 LONGEST_NAME = 24  # characters of a timer's name in a chart
 
@@ -29,7 +29,7 @@ class StoredContestant:
     """A timer with its parameters, as it took part in the run."""
 
     label: str  # as on the command line: the name with the parameters that are not the defaults
-    traits: Mapping[str, Any] = field(repr=False)  # compare.trial.bench.store.traits_of
+    traits: Mapping[str, Any] = field(repr=False)  # the manifest's entry
     variant: int = 0  # its number among the contestants of the same timer
 
     @property
@@ -97,33 +97,6 @@ Subject = StoredContestant | Case
 """The subject of a line of a chart or a row of a table."""
 
 
-class Footprint(NamedTuple):
-    """Bytes for each pending timer at full capacity, and the cost of growing."""
-
-    at_rest: float
-    peak: float  # while it grows
-    grown: float  # after that
-    pause: Spread | None  # ns that the insert takes; None where it was not measured
-
-
-class Replayed(NamedTuple):
-    """One contestant's results on one source."""
-
-    time: Spread  # in ns per operation
-    row: Mapping[str, Any]  # the counts, alike in all samples; see SCHEMAS["replays"]
-
-    @property
-    def late(self) -> tuple[int, int] | None:
-        """The lowest and highest lateness seen; None if nothing fired."""
-        low, high = self.row["lateness_min"], self.row["lateness_max"]
-        return None if low is None else (low, high)
-
-    @property
-    def counters(self) -> Sequence[tuple[str, int]]:
-        """Cost counters of the whole tape; empty if nothing was counted."""
-        return self.row["counters"] or ()
-
-
 @dataclass(frozen=True, eq=False)
 class StoredSource:
     """A workload or trace that was replayed."""
@@ -161,44 +134,42 @@ class StoredSource:
         return self.details["operations"] / self.seconds if self.seconds else 0.0
 
 
-Column = Mapping[StoredContestant, Spread]
-"""Times in ns per operation."""
+Column = Mapping[StoredContestant, Estimate]
+"""The estimates of a metric, by contestant."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The figures of a run. Contestants are in the order of tables and charts, also in mappings."""
+    """The figures of one or several runs. Contestants are in the order of tables and charts."""
 
     manifest: Mapping[str, Any]
     contestants: tuple[StoredContestant, ...]
-    cells: Mapping[Task, Mapping[StoredContestant, Mapping[int, Spread]]]
-    """Task -> contestant -> size -> ns per operation."""
-    counts: Mapping[Task, Mapping[str, Mapping[StoredContestant, Mapping[int, float]]]]
-    """Counter -> contestant -> size -> count per operation."""
-    replays: Mapping[StoredSource, Mapping[StoredContestant, Replayed]]
-    memory: Mapping[StoredContestant, Mapping[int, Footprint]]  # by capacity
-    slots: Mapping[StoredContestant, Mapping[int, float]] = field(default_factory=dict)
-    """Size -> the share of the pending timers that are in the slots of a wheel."""
-    of_shards: bool = False  # of replayed grids: a spread is over shards, each replayed once
+    sources: tuple[StoredSource, ...] = ()  # in the order in which they were replayed
+    figures: Selection = field(default_factory=dict)
+    #: by contestant and subject: the size at which it took longer than the budget, None of a source
+    over_budget: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
     trials: Sequence[Row] = ()  # of the enqueue experiment
-    #: from Python, by interface and timers per call: a schedule and a cancel
-    calls: Mapping[tuple[str, int], Column] = field(default_factory=dict)
-    loops: Mapping[str, Spread] = field(default_factory=dict)  # event loops' own: the same
-    #: by task or source, and contestant: the size at which it took longer than the budget, or None
-    over_budget: Mapping[tuple[Task | StoredSource, StoredContestant], int | None] = field(
-        default_factory=dict
-    )
+    of_shards: bool = False  # samples are shards, each replayed once
+    missing: Sequence[str] = ()  # tasks of a run that was interrupted
+    before: Difference | None = None  # from the run before
 
     @cached_property
     def own(self) -> list[StoredSource]:
         """The traces of a comparison."""
-        return [source for source in self.replays if source.own and not self.of_shards]
+        return [source for source in self.sources if source.own and not self.of_shards]
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """The tasks that were measured, also if every contestant was over budget."""
+        names = {key.subject for key in self.where(metric="time").figures}
+        names |= {subject for (_, subject), size in self.over_budget.items() if size is not None}
+        return [task for task in TASKS if task.name in names]
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The numbers of pending timers, ascending."""
-        measured = {n for task in self.cells.values() for cells in task.values() for n in cells}
-        return tuple(sorted(measured.union(size for size in self.over_budget.values() if size)))
+        sizes = {key.size for key in self.where(metric="time").figures}
+        return tuple(sorted(size for size in sizes | {*self.over_budget.values()} if size))
 
     @cached_property
     def base(self) -> StoredContestant | None:
@@ -209,32 +180,80 @@ class Summary:
         yardsticks = [timer for timer in compiled if timer.timer == YARDSTICK]
         return next(iter([*yardsticks, *compiled, *self.contestants]), None)
 
+    @cached_property
+    def _columns(self) -> dict[tuple[str, str, int | None], dict[str, Estimate]]:
+        columns: dict[tuple[str, str, int | None], dict[str, Estimate]] = {}
+        for key, estimate in self.figures.items():
+            column = columns.setdefault((key.metric, key.subject, key.size), {})
+            column[key.contestant] = estimate
+        return columns
+
+    def where(self, **columns: Any) -> "Summary":
+        """Keep the figures whose keys have these values; see `reports.select.where`."""
+        return replace(self, figures=where(self.figures, **columns))
+
+    def column(self, metric: str, subject: str, size: int | None = None) -> Column:
+        """The estimates of a metric, by contestant."""
+        found = self._columns.get((metric, subject, size), {})
+        return {timer: found[timer.label] for timer in self.contestants if timer.label in found}
+
+    def curves(self, metric: str, subject: str) -> Mapping[StoredContestant, dict[int, Estimate]]:
+        """The estimates of a metric by contestant and size, ascending."""
+        found = pivot(where(self.figures, metric=metric, subject=subject), "contestant", "size")
+        return {
+            timer: {size: found[timer.label][size] for size in sorted(found[timer.label])}
+            for timer in self.contestants
+            if timer.label in found
+        }
+
+    def value(self, timer: StoredContestant, source: StoredSource, metric: str) -> float | None:
+        """A count of a replay; None if it was not counted."""
+        estimate = self.figures.get(Key(timer.label, source.name, None, metric))
+        return None if estimate is None else estimate.value
+
+    def late(self, timer: StoredContestant, source: StoredSource) -> tuple[int, int] | None:
+        """The lowest and highest lateness seen; None if nothing fired."""
+        ends = [self.value(timer, source, f"lateness_{end}") for end in ("min", "max")]
+        low, high = (None if end is None else int(end) for end in ends)
+        return None if low is None or high is None else (low, high)
+
+    def counters(self, subject: str) -> list[str]:
+        """The counters of a task or source that are not zero for all contestants."""
+        counted = where(self.figures, subject=subject).items()
+        names = {key.metric for key, each in counted if is_counter(key.metric) and each.value}
+        return sorted(names, key=_place)
+
     def stopped(self, count: Callable[[int], str] = formats.count) -> Iterator[str]:
         """A text for each task and source that was over budget, with the timers concerned."""
-        for (what, timer), size in self.over_budget.items():
-            title = what.title.lower() if isinstance(what, Task) else what.short
-            yield f"{timer.full}, {title}: over budget{f' at {count(size)}' if size else ''}"
+        sources = {source.name: source.short for source in self.sources}
+        by_label = {timer.label: timer for timer in self.contestants}
+        for (label, subject), size in self.over_budget.items():
+            title = sources.get(subject, "") if size is None else BY_NAME[subject].title.lower()
+            at = f" at {count(size)}" if size else ""
+            yield f"{by_label[label].full}, {title}: over budget{at}"
 
     def called(self, source: StoredSource) -> str:
         """The short name of a source, or the full name if another has the same short name."""
-        alike = [other for other in self.replays if other.short == source.short]
+        alike = [other for other in self.sources if other.short == source.short]
         return source.name if len(alike) > 1 else source.short
 
-    def column(self, task: Task, size: int) -> Column:
-        """The cells of one task and size."""
-        return {timer: cells[size] for timer, cells in self.cells[task].items() if size in cells}
+    @cached_property
+    def ways(self) -> list[Way]:
+        """The ways of calling that were measured: one by one, then batches, then a service."""
+        subjects = dict.fromkeys(key.subject for key in self.where(metric="call_time").figures)
+        ways = [way for way in map(Way.of, subjects) if way.interface != LOOP]
+        return sorted(ways, key=lambda way: (way.interface == SERVICE, way.batch))
 
-    def replayed(self, source: StoredSource) -> Column:
-        """The times of one source."""
-        return {timer: replayed.time for timer, replayed in self.replays[source].items()}
+    @cached_property
+    def others(self) -> int:
+        """The timers that were pending besides those of the calls."""
+        sizes = {key.size or 0 for key in self.where(metric="call_time").figures}
+        return max(sizes, default=0)
 
-    def counters(self, task: Task) -> list[str]:
-        """The counters of a task that are not zero for all contestants."""
-        return [
-            name
-            for name, curves in self.counts.get(task, {}).items()
-            if any(count for curve in curves.values() for count in curve.values())
-        ]
+    @cached_property
+    def loops(self) -> Mapping[str, Estimate]:
+        """The times of event loops, by name."""
+        return pivot(where(self.figures, subject=Way(LOOP, 1).name), "contestant")
 
 
 def leaders(column: Column) -> list[StoredContestant]:
@@ -248,117 +267,119 @@ def leaders(column: Column) -> list[StoredContestant]:
     return fastest(compiled or exact or column)
 
 
-def figures_of(run: Run) -> Summary:
-    """Reduce a run's samples. O(rows).
+def _place(metric: str) -> tuple[int, str]:
+    """The place of a metric in the order of tables."""
+    return [*METRICS].index(metric) if metric in METRICS else len(METRICS), metric
+
+
+def figures_of(*runs: Run) -> Summary:
+    """Reduce the samples of a run, or of several grids, each a source of its own. O(rows).
 
     Raises:
-        RunError: The manifest lacks what describes a contestant.
+        RunError: A manifest lacks what describes a contestant, or there are no figures.
     """
-    needed = traits_of(contestant(YARDSTICK), ["unit"]).keys()
+    entries: dict[str, Mapping[str, Any]] = {}
+    sources: list[StoredSource] = []
+    figures: dict[Key, Estimate] = {}
+    over_budget: dict[tuple[str, str], int | None] = {}
+    trials: list[Row] = []
+    for run in runs:
+        _check(run)
+    names = Counter(source["name"] for run in runs for source in run.manifest["sources"])
+    for run in runs:
+        grid = run.manifest["kind"] == REPLAY
+        if run.manifest["kind"] == PURGATORY:
+            trials += trials_of(run.rows)
+            continue
+        entries |= {entry["label"]: entry for entry in run.manifest["contestants"]}
+        # Grids of one workload are told apart by their paths.
+        renamed = {
+            name: f"{name}, {_shown(run)}"
+            for source in run.manifest["sources"]
+            if grid and names[name := source["name"]] > 1
+        }
+        rows = [row._replace(subject=renamed.get(row.subject, row.subject)) for row in run.rows]
+        seen = {row.subject for row in rows if row.size is None}
+        given = run.manifest["parameters"].get("traces", ())
+        for entry in run.manifest["sources"]:
+            name = renamed.get(entry["name"], entry["name"])
+            if name in seen:
+                own = grid or entry["name"] in given
+                sources.append(StoredSource(name, entry["unit"], entry, own))
+        figures |= estimates(rows)
+        over_budget |= {
+            (row.contestant, row.subject): row.size
+            for row in rows
+            if row.metric in ("time", "replay_time") and row.value is None
+        }
+    for source in sources:
+        for key, time in where(figures, subject=source.name, metric="replay_time").items():
+            if source.rate:
+                figures[key._replace(metric="second")] = time * (source.rate / 1e6)
+    units = {source.unit for source in sources}
+    if len(runs) > 1 and len(units) > 1:  # bounds that hold for all of them
+        entries = {label: contestant_entry(contestant(label), units) for label in entries}
+    contestants = contestants_of(entries.values())
+    order = {timer.label: place for place, timer in enumerate(contestants)}
+    return Summary(
+        _manifest(runs),
+        contestants,
+        tuple(sources),
+        figures,
+        # Tasks first, then sources, each in the order of the contestants.
+        dict(sorted(over_budget.items(), key=lambda item: (item[1] is None, order[item[0][0]]))),
+        trials,
+        of_shards=all(run.manifest["kind"] == REPLAY for run in runs),
+        missing=[task for run in runs for task in run.missing],
+    )
+
+
+def _check(run: Run) -> None:
+    """Raise RunError unless the manifest describes every contestant of the run."""
+    needed = contestant_entry(contestant(YARDSTICK), ["unit"]).keys()
+    entries = run.manifest["contestants"]
     try:
-        for missing in (needed - entry.keys() for entry in run.manifest["traits"]):
+        for missing in (needed - entry.keys() for entry in entries):
             if missing:
                 raise KeyError(min(missing))
-        contestants = contestants_of(run.manifest["traits"])
-        described = {entry["name"]: entry for entry in run.manifest["sources"]}
-        given = run.manifest["parameters"].get("traces", ())
+        labels = {entry["label"] for entry in entries}
+        for source in run.manifest["sources"]:
+            source["name"], source["unit"]
     except (KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{run.path}: the manifest is damaged: {error} is missing") from None
-    by_label = {timer.label: timer for timer in contestants}
-    over_budget: dict[tuple[Any, StoredContestant], int | None] = {}
-
-    def rows_of(table: pa.Table) -> list[tuple[StoredContestant, dict[str, Any]]]:
-        """The rows with their contestants, ordered by contestant and size."""
-        rows, order = table.to_pylist(), [*by_label]
-        if unknown := {row["contestant"] for row in rows} - by_label.keys():
-            raise RunError(f"{run.path}: the manifest does not describe {min(unknown)}")
-        rows.sort(key=lambda row: (order.index(row["contestant"]), row.get("size", 0)))
-        return [(by_label[row["contestant"]], row) for row in rows]
-
-    samples, replays, calls = defaultdict(list), defaultdict(list), defaultdict(list)
-    for timer, row in rows_of(run.samples):
-        task = Task(row["operation"], row["driver"])
-        if row["ns_per_operation"] is None:
-            over_budget[task, timer] = row["size"]
-        else:
-            samples[task, timer, row["size"]].append(row)
-    sources = {
-        row["source"]: StoredSource(
-            row["source"], row["unit"], described.get(row["source"], {}), row["source"] in given
-        )
-        for row in run.replays.to_pylist()
-    }
-    for timer, row in rows_of(run.replays):
-        if row["ns_per_operation"] is None:
-            over_budget[sources[row["source"]], timer] = None
-        else:
-            replays[row["source"], timer].append(row)
-    for row in run.calls.to_pylist():
-        caller = by_label.get(row["contestant"])  # an event loop has none
-        calls[(row["interface"], row["batch"]), caller].append(row)
-    cells = _nested((key, _time(rows)) for key, rows in samples.items())
-    replayed = _nested((key, Replayed(_time(rows), rows[0])) for key, rows in replays.items())
-    return Summary(
-        run.manifest,
-        contestants,
-        # In the order in which they were run, and also where every contestant was over budget.
-        cells={
-            task: cells.get(task, {})
-            for task in TASKS
-            if task in cells or any(task == what for what, _ in over_budget)
-        },
-        counts=_nested(
-            (
-                (Task(row["operation"], row["driver"]), row["counter"], timer, row["size"]),
-                row["count"] / max(row["operations"], 1),
-            )
-            for timer, row in rows_of(run.counters)
-        ),
-        replays={source: replayed.get(name, {}) for name, source in sources.items()},
-        memory=_nested(
-            ((timer, row["capacity"]), _footprint(row)) for timer, row in rows_of(run.memory)
-        ),
-        slots=_nested(
-            ((timer, row["size"]), row["in_slots"] / max(row["pending"], 1))
-            for timer, row in rows_of(run.slots)
-        ),
-        trials=run.purgatory.to_pylist(),
-        calls=_nested(((way, timer), _time(rows)) for (way, timer), rows in calls.items() if timer),
-        loops={loop: _time(rows) for ((loop, _), timer), rows in calls.items() if not timer},
-        over_budget=over_budget,
-    )
+    if run.manifest["kind"] == PURGATORY:  # its contestants are designs
+        return
+    known = {row.contestant for row in run.rows if row.subject != Way(LOOP, 1).name}
+    if unknown := known - labels:
+        raise RunError(f"{run.path}: the manifest does not describe {min(unknown)}")
 
 
-def _nested(items: Iterable[tuple[tuple[Any, ...], Any]]) -> dict[Any, Any]:
-    """Nest mappings: one level for each part of a key but the last.
-
-    >>> _nested([(("a", 1), 2), (("b", 1), 3), (("a", 4), 5)])
-    {'a': {1: 2, 4: 5}, 'b': {1: 3}}
-    """
-    nested: dict[Any, Any] = {}
-    for (*path, last), value in items:
-        inner = nested
-        for key in path:
-            inner = inner.setdefault(key, {})
-        inner[last] = value
-    return nested
+def _shown(run: Run) -> str:
+    """The path of a grid: of the results, if it is their summary."""
+    return str(run.path.parent if run.path.name == "summary" else run.path)
 
 
-def contestants_of(traits: Iterable[Mapping[str, Any]]) -> tuple[StoredContestant, ...]:
-    """Contestants from their stored traits (`compare.trial.bench.store.traits_of`), in order."""
-    entries = list(traits)
-    timers = [entry["timer"] for entry in entries]
+def _manifest(runs: Sequence[Run]) -> Mapping[str, Any]:
+    """The manifest of the first run; of several, the parameters say how each was made."""
+    first = runs[0].manifest
+    if first["kind"] != REPLAY:
+        return first
+    parameters = {}
+    for number, run in enumerate(runs, 1):
+        made = {"created": run.manifest["created"], "command": shlex.join(run.manifest["command"])}
+        own = run.manifest["parameters"]
+        parameters[f"results {number}"] = made | own if len(runs) > 1 else own
+    checked = {f"results {n}": run.manifest["agreement"] for n, run in enumerate(runs, 1)}
+    alike = all(each == first["agreement"] for each in checked.values())
+    agreement = first["agreement"] if alike else checked
+    return {**first, "parameters": parameters, "agreement": agreement}
+
+
+def contestants_of(entries: Iterable[Mapping[str, Any]]) -> tuple[StoredContestant, ...]:
+    """Contestants from the entries of a manifest, in order."""
+    listed = list(entries)
+    timers = [entry["timer"] for entry in listed]
     return tuple(
         StoredContestant(entry["label"], entry, timers[:place].count(entry["timer"]))
-        for place, entry in enumerate(entries)
+        for place, entry in enumerate(listed)
     )
-
-
-def _time(rows: list[dict[str, Any]]) -> Spread:
-    return Spread.of(row["ns_per_operation"] for row in rows)
-
-
-def _footprint(row: Mapping[str, Any]) -> Footprint:
-    peak, grown = (row[name] / row["capacity"] for name in ("peak_nbytes", "grown_nbytes"))
-    pauses = [seconds * 1e9 for seconds in row["growth_seconds"]]
-    return Footprint(row["nbytes_per_timer"], peak, grown, Spread.of(pauses) if pauses else None)

@@ -224,7 +224,10 @@ def read_manifest(
     if not isinstance(manifest, dict) or manifest.get("format") != format_:
         raise error(f'{file} is not the manifest of {kind}: it lacks "format": "{format_}"')
     if manifest.get("version") != version:
-        raise error(f"{file} has version {manifest.get('version')!r}; this release reads {version}")
+        found = manifest.get("version")
+        older = isinstance(found, int) and found < version
+        note = f": {path} is of an older release" if older else ""
+        raise error(f"{file} has version {found!r}; this release reads {version}{note}")
     for name, types in entries.items():
         if name not in manifest or not isinstance(manifest[name], types):
             raise error(f"{file}: {name} is missing or not {_NAMES.get(types, 'valid')}")

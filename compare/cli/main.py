@@ -194,8 +194,8 @@ def _run(argv: list[str], is_terminated: Callable[[], bool]) -> int:
             return cli.invoke(ctx) or 0
     except click.exceptions.Exit as leaving:  # --help and --version
         return leaving.exit_code
-    except KeyboardInterrupt:
-        return _stopped(is_terminated())
+    except KeyboardInterrupt as error:
+        return _stopped(is_terminated(), getattr(error, "__notes__", ()))
     except BrokenPipeError:
         raise
     except Exception as error:
@@ -207,8 +207,9 @@ def _run(argv: list[str], is_terminated: Callable[[], bool]) -> int:
         return _fail(message)
 
 
-def _stopped(terminated: bool) -> int:
-    print(f"{DISTRIBUTION}: {'terminated' if terminated else 'interrupted'}", file=sys.stderr)
+def _stopped(terminated: bool, notes: Sequence[str] = ()) -> int:
+    said = "; ".join(["terminated" if terminated else "interrupted", *notes])
+    print(f"{DISTRIBUTION}: {said}", file=sys.stderr)
     return TERMINATED if terminated else INTERRUPTED
 
 

@@ -179,6 +179,9 @@ def refuse_both(given: Mapping[str, object]) -> None:
 # ---- options of several commands
 
 json = flag("--json", "Print JSON instead of text.", field="as_json")
+formats = together(
+    json, flag("--markdown", "Print Markdown, e.g. for a pull request.", field="as_markdown")
+)
 traces_argument = click.argument("traces", nargs=-1, type=TRACE, metavar="[TRACE]...")
 results_argument = click.argument("results", type=PLACE)
 master = option("--master", "URL", "Spark master (default: this machine).")

@@ -1,7 +1,8 @@
 """Lay out text for a terminal of 80 columns."""
 
-from collections.abc import Mapping, Sequence
-from textwrap import fill
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,22 +14,101 @@ WIDTH = 80
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Align rows of cells, the first column to the left and the others to the right.
 
-    If that is too wide, the first cell of each row gets a line of its own.
+    If that is too wide, the headings in the first row are wrapped, then the first cell of each row
+    gets a line of its own, and then the columns are divided. A name is never cut, so that it can be
+    copied into a command.
 
     >>> table([["", "fired"], ["delay-queue", "7"]])
     ['             fired', 'delay-queue      7']
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    if sum(widths) + 2 * (len(widths) - 1) > WIDTH and widths[0]:
-        figures = table([["", *row[1:]] for row in rows])
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    width = sum(others) + 2 * len(others)
+    if first + width <= WIDTH:
+        return [_aligned(row, [first, *others]) for row in rows]
+    if (narrower := _wrapped(rows)) != rows:
+        return table(narrower)
+    if width <= WIDTH or len(others) == 1:
+        figures = (_aligned(["", *row[1:]], [0, *others]) for row in rows)
         pairs = zip(rows, figures, strict=True)
         return [line for row, rest in pairs for line in (row[0], rest) if line]
-    first, *others = widths
-    lines = []
-    for name, *cells in rows:
-        aligned = (cell.rjust(width) for cell, width in zip(cells, others, strict=True))
-        lines.append("  ".join([name.ljust(first), *aligned]).rstrip())
-    return lines
+    half = len(others) // 2 + 1
+    left, right = [row[:half] for row in rows], [[row[0], *row[half:]] for row in rows]
+    return [*table(left), "", *table(right)]
+
+
+def _wrapped(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """Wrap headings that are wider than their columns."""
+    heads, *cells = rows
+    columns = zip(*cells, strict=True) if cells else [()] * len(heads)
+    lines = [
+        wrap(head, max(_NARROW, *map(len, column), 1), break_long_words=False) or [""]
+        for head, column in zip(heads, columns, strict=True)
+    ]
+    height = max(map(len, lines))
+    if height == 1:
+        return rows
+    padded = [[""] * (height - len(each)) + each for each in lines]
+    return [*map(list, zip(*padded, strict=True)), *cells]
+
+
+_NARROW = 12  # characters of a heading that is not wrapped
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    name, *cells = row
+    aligned = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+    return "  ".join([name.ljust(widths[0]), *aligned]).rstrip()
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table with a title and remarks, for a terminal or in Markdown."""
+
+    title: str = ""
+    rows: Sequence[Sequence[str]] = ()  #: the first has the headings
+    notes: Sequence[str] = ()  #: lines below the table
+
+    @classmethod
+    def of(
+        cls, title: str, rows: Sequence[Mapping[str, str]], notes: Sequence[str] = ()
+    ) -> "Sheet":
+        """A table of rows whose keys are the headings."""
+        return cls(title, [[*rows[0]], *([*row.values()] for row in rows)], notes)
+
+    def text(self) -> str:
+        """The table in 80 columns."""
+        lines = table(self.rows) if self.rows else []
+        title = [fill(self.title, WIDTH)] if self.title else []
+        return "\n".join([*title, *lines, *self.notes])
+
+    def markdown(self) -> str:
+        """The table in the Markdown of GitHub.
+
+        >>> print(Sheet("Title", [["", "ns"], ["a|b", "7"]]).markdown())
+        ### Title
+        <BLANKLINE>
+        |  | ns |
+        |:--|--:|
+        | a\\|b | 7 |
+        """
+        parts = [f"### {self.title}"] if self.title else []
+        if self.rows:
+            heads, *rows = ([_escaped(cell) for cell in row] for row in self.rows)
+            rule = f"|{'|'.join([':--', *['--:'] * (len(heads) - 1)])}|"
+            lines = [f"| {' | '.join(row)} |" for row in rows]
+            parts.append("\n".join([f"| {' | '.join(heads)} |", rule, *lines]))
+        return "\n\n".join([*parts, *filter(None, map(_escaped, self.notes))])
+
+
+def _escaped(text: str) -> str:
+    for special in "\\`*_|<":
+        text = text.replace(special, f"\\{special}")
+    return text
+
+
+def shown(sheets: Iterable[Sheet], *, as_markdown: bool = False) -> str:
+    """Format sheets, with an empty line between them."""
+    return "\n\n".join(sheet.markdown() if as_markdown else sheet.text() for sheet in sheets)
 
 
 def labelled(label: str, text: str, indent: int = 0, width: int = 12) -> str:
@@ -67,15 +147,6 @@ def trace_facts(trace: "Trace") -> list[tuple[str, str]]:
         *trace.description.lines(trace.unit, trace.span, shards).items(),
         ("trace", f"{trace.path}{f' in {shards} shards' * (shards > 1)}"),
     ]
-
-
-def columns(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Lay out a table of at least one row; the keys of the rows are the headings.
-
-    >>> columns([{"": "delay-queue", "ns": "7.1"}, {"": "hashed-wheel", "ns": "-"}])
-    ['               ns', 'delay-queue   7.1', 'hashed-wheel    -']
-    """
-    return table([list(rows[0]), *(list(row.values()) for row in rows)])
 
 
 def figure(value: float | None, form: str) -> str:

@@ -123,11 +123,13 @@ if __name__ == "__main__":
         run = read_run(path)
         print("Every expiry was as declared. Median ns per operation, and lateness in ms:")
         samples = {}
-        for row in run.replays.to_pylist():
-            samples.setdefault(row["contestant"], []).append(row)
-        for timer, rows in samples.items():
-            ns = median(row["ns_per_operation"] for row in rows)
-            print(f"{timer:32}{ns:7.0f} {rows[0]['lateness_min']:4} to {rows[0]['lateness_max']}")
+        for row in run.rows:
+            samples.setdefault(row.contestant, {}).setdefault(row.metric, []).append(row.value)
+        for timer, values in samples.items():
+            ns, [low], [high] = (
+                values[name] for name in ("replay_time", "lateness_min", "lateness_max")
+            )
+            print(f"{timer:32}{median(ns):7.0f} {low:4.0f} to {high:.0f}")
         if "--page" in sys.argv:
             from reports.page import write_report
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -10,7 +11,7 @@ from markupsafe import Markup
 from compare.base.files import errors_as, new_file, parents
 from reports.anatomy.drawing import Layout, picture
 from reports.anatomy.steps import AnatomyError, Step
-from reports.charts.pictures import inline
+from reports.palette import css
 
 FORMS = (".svg", ".png", ".html")
 
@@ -46,10 +47,10 @@ def write(
             undefined=StrictUndefined,
         )
         frames = [
-            {"text": drawn.caption, "svg": Markup(inline(drawn.svg(), f"s{k}"))}
+            {"text": drawn.caption, "svg": Markup(replace(drawn, name=f"s{k}").element())}
             for k, drawn in enumerate(pictures)
         ]
         page = environment.get_template("player.html")
-        content = page.render(title=title, frames=frames, more=more).encode()
+        content = page.render(title=title, frames=frames, more=more, colours=Markup(css())).encode()
     with errors_as(AnatomyError, f"cannot write {out}"), parents(out), new_file(out) as temporary:
         temporary.write_bytes(content)

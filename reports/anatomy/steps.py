@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compare.base.formats import counted
 from compare.traffic.tapes.tape import CANCEL, REARM, START
-from reports.formats import counted
 from timers.errors import TimerError
 from timers.snapshot import Queued, Snapshot
 

@@ -1,9 +1,9 @@
 """Axes, lines and marks that the charts share. Sizes are in inches, of text in points."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -12,24 +12,15 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from reports import formats
+from compare.base import formats
 from reports.charts.pictures import LINE_HEIGHT, WIDTH, Mark, Picture
 from reports.palette import PAPER, look_of
-from reports.statistics import Spread
+from reports.plots import Plot, Point
 from reports.summary import Subject
 
 HEADING = 19  # characters that fit above one of two panels
 LABEL = 42  # characters of a line of the legend
 FINE = 40  # a smaller range has ticks at 1, 2 and 5 times a power of ten
-
-
-class Point(NamedTuple):
-    """A value of a series."""
-
-    x: float
-    value: Spread
-    where: str  # stands before the value when it is pointed at
-    hollow: bool = False
 
 
 def stroke_of(subject: Subject) -> dict[str, Any]:
@@ -56,19 +47,11 @@ def mark_of(subject: Subject, size: float = 5.5, *, hollow: bool = False) -> dic
 
 
 class Chart:
-    """A figure with panels in up to two columns above a legend.
+    """A figure with panels in up to two columns above a legend."""
 
-    `shown` maps the heading of each panel to its subjects.
-    """
-
-    def __init__(
-        self,
-        title: str,
-        order: Iterable[Subject],
-        shown: Mapping[str, Collection[Subject]],
-        height: float = 2.1,
-    ) -> None:
-        subjects = [timer for timer in order if any(timer in panel for panel in shown.values())]
+    def __init__(self, plot: Plot) -> None:
+        self._plot, shown, height = plot, plot.panels, plot.height
+        subjects = [who for who in plot.order if any(who in p.subjects for p in shown.values())]
         labels = [fill(subject.full, LABEL) for subject in subjects]
         rows = sum(1 + label.count("\n") for label in labels)
         self.marks: dict[str, Mark] = {}
@@ -76,14 +59,14 @@ class Chart:
         whole = 0.45 + lines * (height + 0.72) + rows * LINE_HEIGHT * 1.25
         layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05, hspace=0.02, wspace=0.03)
         self.figure = Figure(figsize=(WIDTH, whole), layout=layout)
-        self.figure.suptitle(title, x=0.1 / WIDTH, ha="left")
+        self.figure.suptitle(plot.title, x=0.1 / WIDTH, ha="left")
         grid = self.figure.subplots(lines, columns, squeeze=False).flatten().tolist()
         for empty in grid[len(shown) :]:
             empty.remove()
         self.panels: list[Axes] = grid[: len(shown)]
         for axes, heading in zip(self.panels, shown, strict=True):
             axes.set_title(formats.cut(heading, HEADING))
-        legend = self.figure.legend(
+        self.figure.legend(
             handles=[
                 Line2D([], [], **(mark_of(timer, 6.0) | stroke_of(timer))) for timer in subjects
             ],
@@ -93,11 +76,10 @@ class Chart:
             handlelength=2.6,
             labelspacing=0.3,
         )
-        legend.set_gid("legend")
 
     def mark(self, artist: Artist, subject: Subject, panel: str, text: str = "") -> None:
         """Give a drawn element an id, and record what it shows."""
-        name = f"mark-{len(self.marks)}"
+        name = f"{self._plot.name}-mark-{len(self.marks)}"
         artist.set_gid(name)
         self.marks[name] = Mark(subject, panel, text)
 
@@ -116,11 +98,11 @@ class Chart:
         """
         panel = axes.get_title("left")
         if line:
-            levels = [p.value.level for p in points]
+            levels = [p.value.value for p in points]
             [drawn] = axes.plot([p.x for p in points], levels, **stroke_of(subject))
             self.mark(drawn, subject, panel)
         for p in points:
-            level, low, high = p.value[:3]
+            level, low, high = p.value.value, p.value.least, p.value.greatest
             text = f"{p.where}: {form(level)}"
             if low < high:
                 text += f" ({formats.span(low, high, form)})"
@@ -131,9 +113,9 @@ class Chart:
             [dot] = axes.plot([p.x], [level], linestyle="none", zorder=3, **style)
             self.mark(dot, subject, panel, text)
 
-    def picture(self, name: str, caption: str) -> Picture:
+    def picture(self) -> Picture:
         """The finished chart."""
-        return Picture(name, caption, self.figure, self.marks)
+        return Picture(self._plot.name, self._plot.caption, self.figure, self.marks)
 
 
 # ---- axes

@@ -6,9 +6,9 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from compare.base import formats
 from compare.trial.advice.candidates import Candidate
 from compare.trial.advice.search import Advice
-from reports import formats
 from reports.charts.axes import log_axis
 from reports.charts.pictures import SETTINGS, Picture
 from reports.palette import INK, look_of

@@ -5,15 +5,14 @@ the SVG files, legible and searchable.
 """
 
 import io
-import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
+from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
 
 from reports.palette import FAINT, INK, PAPER
@@ -57,7 +56,6 @@ SETTINGS: dict[Any, Any] = {
     "legend.fontsize": TEXT,
     "text.parse_math": False,  # names of files and classes may contain $
     "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "wheelwork",  # the same ids in the same figure
 }
 
 
@@ -95,61 +93,70 @@ class Picture:
 
     def png(self) -> bytes:
         """The chart as a PNG file."""
-        return self._file("png", {"Software": None, "Title": self.title})
-
-    def svg(self) -> str:
-        """The chart as an SVG file."""
-        return self._file("svg", {"Date": None, "Creator": None, "Title": self.title}).decode()
-
-    def _file(self, form: str, metadata: dict[str, Any]) -> bytes:
         buffer = io.BytesIO()
+        metadata = {"Software": None, "Title": self.title}
         with mpl.rc_context(SETTINGS):
-            self.figure.savefig(buffer, format=form, dpi=PNG_DPI, metadata=metadata)
+            self.figure.savefig(buffer, format="png", dpi=PNG_DPI, metadata=metadata)
         return buffer.getvalue()
 
+    def svg(self, number: Mapping[Subject, int] | None = None) -> str:
+        """The chart as an SVG file.
 
-def save(picture: Picture, directory: Path) -> str:
-    """Write `<name>.svg` and `<name>.png` into a directory and return the SVG's text."""
-    text = picture.svg()
-    (directory / f"{picture.name}.svg").write_text(text, encoding="utf-8")
+        All ids begin with its name. With the numbers of the subjects, each mark has that of its
+        subject, and its value in words, as data attributes.
+        """
+        figure, buffer = self.figure, io.StringIO()
+        dpi, figure.dpi = figure.dpi, 72
+        with mpl.rc_context(SETTINGS | {"svg.hashsalt": self.name}):
+            renderer = _Renderer(self, number or {}, buffer)
+            figure.draw(renderer)
+            renderer.finalize()  # type: ignore[no-untyped-call]
+        figure.dpi = dpi
+        return buffer.getvalue()
+
+    def element(self, number: Mapping[Subject, int] | None = None) -> str:
+        """The <svg> element for use inside a page, which sets the colours: `palette.css`."""
+        text = self.svg(number)
+        return text[text.index("<svg") :]
+
+    @property
+    def shape(self) -> str:
+        """The ratio of the width to the height above the legend, which the page cuts off."""
+        box = self.figure.bbox
+        top = max((legend.get_window_extent().y1 for legend in self.figure.legends), default=0.0)
+        return f"{box.width:.1f} / {box.height - top:.1f}"
+
+
+class _Renderer(RendererSVG):
+    """Draws a chart whose groups have unique ids and data attributes."""
+
+    def __init__(
+        self, picture: Picture, number: Mapping[Subject, int], buffer: io.StringIO
+    ) -> None:
+        self._picture, self._number, self._groups = picture, number, 0
+        width, height = picture.figure.bbox.size
+        # No date and no version, so that the same chart is the same file. A title would be shown
+        # wherever a pointer rests.
+        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        super().__init__(  # type: ignore[no-untyped-call]
+            width, height, buffer, image_dpi=PNG_DPI, metadata=metadata
+        )
+
+    def open_group(self, s: str, gid: str | None = None) -> None:
+        """Open a group, of a mark or of anything else."""
+        self._groups += 1
+        attributes = {"id": gid or f"{self._picture.name}-{s}-{self._groups}"}
+        mark = self._picture.marks.get(gid or "")
+        if mark is not None and mark.who in self._number:
+            attributes["data-series"] = str(self._number[mark.who])
+            if mark.text:
+                panel = f"{mark.panel}: " if mark.panel else ""
+                attributes["data-value"] = panel + mark.text
+        self.writer.start("g", attributes)  # type: ignore[no-untyped-call]
+
+
+def save(picture: Picture, directory: Path, number: Mapping[Subject, int]) -> str:
+    """Write `<name>.svg` and `<name>.png` into a directory, and return the <svg> element."""
+    (directory / f"{picture.name}.svg").write_text(picture.svg(), encoding="utf-8")
     (directory / f"{picture.name}.png").write_bytes(picture.png())
-    return text
-
-
-def element(picture: Picture, svg: str, number: Mapping[Subject, int]) -> str:
-    """The <svg> element of a chart for use inside a page.
-
-    Its legend is cut off, since the page has one for all charts. Elements have the subject's number
-    and the value in words as data attributes. The page sets the colours.
-    """
-    text = inline(svg, picture.name)
-    for name, mark in picture.marks.items():
-        data = f' data-series="{number[mark.who]}"'
-        if mark.text:
-            panel = f"{mark.panel}: " if mark.panel else ""
-            data += f' data-value="{escape(panel + mark.text)}"'
-        text = text.replace(f'id="{picture.name}-{name}"', f'id="{picture.name}-{name}"{data}')
-    for legend in picture.figure.legends:
-        height = 72 * picture.figure.get_figheight()
-        body = height - 72 * legend.get_window_extent().y1 / picture.figure.dpi
-        text = re.sub(r'viewBox="0 0 (\S+) \S+"', rf'viewBox="0 0 \1 {body:.1f}"', text, count=1)
-    return text
-
-
-def inline(svg: str, prefix: str) -> str:
-    """The <svg> element, with unique ids, without a prolog and with the page's colours.
-
-    >>> svg = '<?xml?><svg width="9pt"><g id="a" style="fill: #1f2328"/><use href="#a"/></svg>'
-    >>> inline(svg, "p")
-    '<svg><g id="p-a" style="fill: currentColor"/><use href="#p-a"/></svg>'
-    """
-    body = svg[svg.index("<svg") :]
-    body = re.sub(r"<(metadata|title)>.*?</\1>\s*", "", body, flags=re.DOTALL)
-    opening, end, rest = body.partition(">")
-    opening = re.sub(r' (?:width|height|version|xmlns(?::\w+)?)="[^"]*"', "", opening)
-    rest = rest.replace("xlink:href", "href")
-    rest = re.sub(r'\b(id="|href="#)', rf"\1{prefix}-", rest)
-    rest = rest.replace("url(#", f"url(#{prefix}-")
-    for colour, ours in ((INK, "currentColor"), (FAINT, "var(--grid)"), (PAPER, "var(--card)")):
-        rest = rest.replace(colour, ours)
-    return (opening + end + rest).strip()
+    return picture.element(number)

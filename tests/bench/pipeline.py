@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from compare.base.arguments import count
-from compare.cli.commands.summarise import text_of
+from compare.cli.commands.summarise import sheet_of
 from compare.spark.session import spark_session
 from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
 from compare.traffic.tapes.tape import Tape, part
@@ -379,7 +379,7 @@ def bench_large(
     steps = {
         "generate": (options.operations, lambda: generate(name, trace, **amount)),
         "replay, every expiry written": (replayed, lambda: replay_trace(trace, GRID, out)),
-        "summarise": (replayed, lambda: print(text_of(summarise(out).to_pylist()))),
+        "summarise": (replayed, lambda: print(sheet_of(summarise(out)).text())),
     }
     for label, (operations, step) in steps.items():
         with peak_memory():

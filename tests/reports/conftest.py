@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from compare.trial.bench.store import Run, read_run
-from reports.statistics import Spread
+from compare.trial.results.store import Run, read_run
 from reports.summary import Summary, figures_of
-from tests.reports.primes import Primes, make
+from tests.reports.primes import LABELS, Primes, make
+from tests.reports.stored import call_rows
 from tests.reports.synthetic import write_synthetic
 
 
@@ -31,14 +31,11 @@ def distinct(primes: Primes) -> Summary:
 
 
 @pytest.fixture
-def called(distinct: Summary) -> Summary:
+def called(primes: Primes) -> Summary:
     """A summary in which each interface costs each timer something else."""
-
-    def cell(ns: float) -> Spread:
-        return Spread.of([ns, ns + 2, ns + 4])
-
-    calls = {
-        way: {contestant: cell(100 * k + n) for n, contestant in enumerate(distinct.contestants)}
-        for k, way in enumerate([("timer", 1), ("timer", 1_000), ("system-timer", 1)], 1)
-    }
-    return replace(distinct, calls=calls, loops={"asyncio": cell(777)})
+    rows = [*primes.run.rows, *call_rows("asyncio", "call_later", 1, [777.0, 779.0, 781.0])]
+    for k, way in enumerate([("timer", 1), ("timer", 1_000), ("system-timer", 1)], 1):
+        for n, label in enumerate(LABELS):
+            ns = 100.0 * k + n
+            rows += call_rows(label, *way, [ns, ns + 2, ns + 4])
+    return figures_of(replace(primes.run, rows=rows))

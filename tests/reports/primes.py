@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from compare.trial.bench.store import SCHEMAS, Run
-from compare.trial.bench.task import TASKS, Task
+from compare.trial.bench.task import HOLD, TASKS, Task
+from compare.trial.results.schema import Row
+from compare.trial.results.store import COMPARISON, Run
 from reports.summary import StoredContestant, Summary
-from tests.reports.stored import repeated
+from tests.reports.stored import memory_rows, replay_rows, task_rows
 
 MOST = 1_200_000
 SIZES = (1_000, 20_000, 500_000)
@@ -95,11 +95,9 @@ class Supply:
 
 @dataclass
 class Primes:
-    """The rows of the run by table, and what they hold."""
+    """The rows of the run, and what they hold."""
 
-    tables: dict[str, list[dict[str, Any]]] = field(
-        default_factory=lambda: {name: [] for name in SCHEMAS}
-    )
+    table: list[Row] = field(default_factory=list)
     samples: dict[tuple[str, Task, int], list[float]] = field(default_factory=dict)
     counts: dict[tuple[str, Task, str, int], tuple[int, int]] = field(default_factory=dict)
     times: dict[tuple[str, str], list[float]] = field(default_factory=dict)
@@ -112,19 +110,14 @@ class Primes:
 
     @cached_property
     def run(self) -> Run:
-        tables = {
-            name: pa.Table.from_pylist(rows, SCHEMAS[name]) for name, rows in self.tables.items()
-        }
-        return Run(Path("runs/primes"), manifest(self), **tables)
+        return Run(Path("runs/primes"), manifest(self), self.table)
 
     def measure(self, label: str, task: Task, size: int, samples: list[float]) -> None:
-        common = {"contestant": label, **task._asdict(), "size": size}
-        common["operations"] = next(self.prime)
         if (label, task) == OVER[:2] and size >= OVER[2]:
-            self.tables["samples"] += [common] * (size == OVER[2])
+            self.table += [*task_rows(label, task, size, None)] * (size == OVER[2])
             return
         self.samples[label, task, size] = samples
-        self.tables["samples"] += repeated(common, samples)
+        self.table += task_rows(label, task, size, samples)
 
     def count(self, label: str, task: Task, size: int) -> None:
         if WHO[label][0] != "compiled":
@@ -135,45 +128,35 @@ class Primes:
             count = 0 if zero else next(self.prime)
             operations = self.prime.near(3001 * 1.07 ** (len(self.counts) % 31))
             self.counts[label, task, counter, size] = count, operations
-            self.tables["counters"].append(
-                {"contestant": label, **task._asdict(), "size": size, "counter": counter}
-                | {"count": count, "operations": operations}
-            )
+            self.table += task_rows(label, task, size, (), **{counter: count / operations})
 
     def replay(self, label: str, source: str, samples: list[float]) -> None:
         about = self.sources[source]
-        common = {"contestant": label, "source": source, "source_json": "{}"}
-        common |= {"unit": about["unit"], "operations": about["operations"]}
         if (label, source) == OVER_REPLAY:
-            self.tables["replays"].append(common)
+            self.table += replay_rows(label, source, None)
             return
         _, low, high = WHO[label]
         late = (None,) * 3 if (label, source) == SILENT else (low, (low + high) / 2, high)
-        row = common | {name: next(self.prime) for name in COUNTS}
-        row |= dict(zip(LATENESS, late, strict=True)) | {"seconds": 1.0 * next(self.prime)}
+        row = {name: next(self.prime) for name in COUNTS} | dict(zip(LATENESS, late, strict=True))
         compiled = WHO[label][0] == "compiled"
-        row["counters"] = [("comparisons", next(self.prime))] if compiled else None
+        row["comparisons"] = next(self.prime) / about["operations"] if compiled else None
         self.rows[label, source], self.times[label, source] = row, samples
-        self.tables["replays"] += repeated(row, samples)
+        self.table += replay_rows(label, source, samples, **row)
 
     def fill(self, label: str, capacity: int) -> None:
         self.memory[label, capacity] = nbytes = next(self.prime) / 1000
         peak, grown = next(self.prime), next(self.prime)
         pauses = shuffled(self.prime.groups(1)[0], 1e-8)[: PAUSES.get(label)]
         self.growth[label, capacity] = peak, grown, pauses
-        self.tables["memory"].append(
-            {"contestant": label, "capacity": capacity, "nbytes": next(self.prime)}
-            | {"nbytes_per_timer": nbytes, "peak_nbytes": peak, "grown_nbytes": grown}
-            | {"growth_seconds": pauses}
-        )
+        held = {"at_rest": nbytes, "at_peak": peak / capacity, "grown": grown / capacity}
+        ms = [1e3 * seconds for seconds in pauses]
+        self.table += memory_rows(label, capacity, ms, **held)
 
     def hold(self, label: str, size: int) -> None:
         pending = next(self.prime)
         in_slots = self.prime.near(pending / (3 + len(self.slots)))
         self.slots[label, size] = in_slots, pending
-        self.tables["slots"].append(
-            {"contestant": label, "size": size, "pending": pending, "in_slots": in_slots}
-        )
+        self.table += task_rows(label, HOLD, size, (), in_slots=in_slots / pending)
 
 
 def traits_of(label: str) -> dict[str, Any]:
@@ -226,6 +209,7 @@ def make() -> Primes:
             "id_space": next(prime),
             "span": next(prime) * {"us": 10**6, "ms": 10**3}.get(unit, 1),
             "details": {"kind": f"made as {source}", "timeout": "30s"} if source in OWN else {},
+            "description": None,
         }
         groups = prime.groups(len(labels))
         for c, label in enumerate(labels):
@@ -257,7 +241,8 @@ def manifest(primes: Primes) -> dict[str, Any]:
         "parameters": {"traces": list(OWN), "repeats": len(SHAPE), "budget": 1.5},
         "sources": list(primes.sources.values()),
         "agreement": {"checked": "all of it", "expiries": 1_234_577},
-        "traits": [traits_of(label) for label in LABELS],
+        "contestants": [traits_of(label) for label in LABELS],
+        "kind": COMPARISON,
     }
 
 

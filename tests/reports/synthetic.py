@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from compare.trial.bench.store import SCHEMAS, traits_of
 from compare.trial.bench.task import TASKS, Task
 from compare.trial.replay.contestant import COMPILED, contestant
-from tests.reports.stored import repeated, store
+from compare.trial.results.schema import Row
+from compare.trial.results.store import contestant_entry
+from tests.reports.stored import memory_rows, replay_rows, store, task_rows
 from timers.registry import names
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -22,9 +23,6 @@ WORKLOADS = ("uniform", "lognormal-low", "keepalive")
 LATE = "lateness_min", "lateness_median", "lateness_max"
 
 OUTCOME = {
-    "source_json": "{}",
-    "unit": "ms",
-    "seconds": 1.0,
     "operations": 20_000,
     "scheduled": 10_000,
     "cancelled": 8_000,
@@ -58,39 +56,35 @@ def write_synthetic(
 ) -> Path:
     """Store such a run below `root` and return its path."""
     rng = np.random.default_rng(1)
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SCHEMAS}
-    traits = [
-        traits_of(contestant(text), ["ms"]) for text in (names() if timers is None else timers)
+    rows: list[Row] = []
+    entries = [
+        contestant_entry(contestant(text), ["ms"])
+        for text in (names() if timers is None else timers)
     ]
-    for entry in traits:
+    for entry in entries:
         for task in TASKS:
             for size in sizes:
                 ns = _cost(entry["timer"], task, size)
-                cell = {"contestant": entry["label"], "size": size, "operations": size}
-                cell |= task._asdict()
                 if ns * size > BUDGET * 1e9:
-                    rows["samples"].append(cell)
+                    rows += task_rows(entry["label"], task, size, None)
                     break
-                rows["samples"] += repeated(cell, ns * rng.uniform(0.97, 1.12, REPEATS))
-                rows["counters"] += [
-                    cell | {"counter": counter, "count": round(each * size)}
-                    for counter, each in _counts(entry, task, size)
-                ]
+                samples = (ns * rng.uniform(0.97, 1.12, REPEATS)).tolist()
+                each = {name: round(n * size) / size for name, n in _counts(entry, task, size)}
+                rows += task_rows(entry["label"], task, size, samples, **each)
         for source in workloads:
             late = rng.integers(entry["lateness_low"], entry["lateness_high"], 2_000, endpoint=True)
-            replay = {"contestant": entry["label"], "source": source, **OUTCOME}
-            replay |= dict(zip(LATE, (late.min(), np.median(late), late.max()), strict=True))
+            outcome = OUTCOME | dict(
+                zip(LATE, (late.min(), np.median(late), late.max()), strict=True)
+            )
             if entry["engine"] == COMPILED:
-                replay["counters"] = [("comparisons", 12_345)]
+                outcome["comparisons"] = 12_345 / OUTCOME["operations"]
             ns = _cost(entry["timer"], TASKS[2], 5_000)
-            rows["replays"] += repeated(replay, ns * rng.uniform(0.95, 1.15, REPEATS))
+            samples = (ns * rng.uniform(0.95, 1.15, REPEATS)).tolist()
+            rows += replay_rows(entry["label"], source, samples, **outcome)
         nbytes = {"heapq-delay-queue": 260.0, "delay-queue": 28.0}.get(entry["timer"], 32.01)
-        rows["memory"].append(
-            {"contestant": entry["label"], "capacity": sizes[-1], "nbytes_per_timer": nbytes}
-            | {"nbytes": int(nbytes * sizes[-1])}
-            | {"peak_nbytes": 96 * sizes[-1], "grown_nbytes": 64 * sizes[-1]}
-            | {"growth_seconds": [1.1e-8 * sizes[-1], 1.3e-8 * sizes[-1], 1.2e-8 * sizes[-1]]}
-        )
+        pauses = [1e-5 * sizes[-1] * each for each in (1.1, 1.3, 1.2)]
+        held = {"at_rest": nbytes, "at_peak": 96, "grown": 64}
+        rows += memory_rows(entry["label"], sizes[-1], pauses, **held)
     return store(
         root,
         rows,
@@ -102,10 +96,11 @@ def write_synthetic(
         parameters={"sizes": list(sizes), "repeats": REPEATS, "budget": BUDGET, "seed": 7},
         sources=[
             {"name": name, "unit": "ms", "operations": 20_000, "timers": 10_000, "id_space": 900}
+            | {"details": {}, "description": None}
             for name in workloads
         ],
         agreement={"checked": "every fired row against the oracle", "expiries": 123_456},
-        traits=traits,
+        contestants=entries,
     )
 
 

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from compare.trial.bench.store import traits_of as stored
 from compare.trial.bench.task import BY_EVENT, HOLD, INSERT
 from compare.trial.replay.contestant import contestant
+from compare.trial.results.store import contestant_entry as stored
 from reports.answer import code_of, data, noise
-from reports.statistics import Spread
+from reports.select import Key
+from reports.statistics import Estimate
 from reports.summary import contestants_of
 from tests.reports.primes import LABELS, OWN, SIZES, WHO, traits_of
 
@@ -36,8 +37,8 @@ def test_the_code_of_another_modules_class():
 
 
 def test_costs_are_medians_with_their_intervals(primes, distinct):
-    replays = sorted(distinct.replays.items(), key=lambda item: item[0].own)
-    answer = data(replace(distinct, replays=dict(replays)))
+    sources = sorted(distinct.sources, key=lambda source: source.own)
+    answer = data(replace(distinct, sources=tuple(sources)))
     assert list(answer["callers"]) == ["compiled code"]
     for size, by_timer in answer["callers"]["compiled code"].items():
         assert {LABELS[number] for number in by_timer} == {
@@ -45,8 +46,8 @@ def test_costs_are_medians_with_their_intervals(primes, distinct):
         }
         for number, costs in by_timer.items():
             for name, task in {"hold": HOLD, "insert": INSERT, "expiry": BY_EVENT}.items():
-                spread = Spread.of(primes.samples[LABELS[number], task, size])
-                assert costs[name] == [spread.level, *spread.interval]
+                time = Estimate.of(primes.samples[LABELS[number], task, size])
+                assert costs[name] == [time.value, time.low, time.high]
     assert answer["sizes"] == list(SIZES)
     # One's own traces come first.
     assert [case["name"] for case in answer["cases"]][:2] == ["dns.trace", "clients.trace"]
@@ -54,30 +55,32 @@ def test_costs_are_medians_with_their_intervals(primes, distinct):
     case, about = answer["cases"][0], primes.sources[OWN[0]]
     assert case["rate"] == pytest.approx(about["operations"] * 1e6 / about["span"])
     number = LABELS.index("delay-queue")
-    spread = Spread.of(primes.times["delay-queue", OWN[0]])
-    assert case["costs"][number] == [spread.level, *spread.interval]
+    time = Estimate.of(primes.times["delay-queue", OWN[0]])
+    assert case["costs"][number] == [time.value, time.low, time.high]
     precisions = [distinct.contestants[number].precision for number in answer["precisions"]]
     windows = ["0 to 4 early", "1 to 10 late", "12 early to 7 late", "0 to 100ms late"]
     assert precisions == ["exact", *windows]  # each once, the most precise first
 
 
 def test_missing_data_is_a_missing_choice(distinct):
-    assert data(replace(distinct, cells={}, over_budget={}))["callers"] == {}
-    assert data(replace(distinct, replays={}))["cases"] == []
-    some = {task: cells for task, cells in distinct.cells.items() if task != HOLD}
-    assert data(replace(distinct, cells=some))["sizes"] == []
+    replayed = replace(distinct.where(metric="replay_time"), over_budget={})
+    assert data(replayed)["callers"] == {}
+    assert data(replace(distinct, sources=()))["cases"] == []
+    some = {key: time for key, time in distinct.figures.items() if key.subject != HOLD.name}
+    assert data(replace(distinct, figures=some))["sizes"] == []
 
 
 def test_a_busy_machine_is_said(distinct):
     timer = distinct.contestants[0]
 
     def of(*scatters, samples=2):
-        cells = {
-            size: Spread.of([10.0, *[10.0 * by] * (samples - 1)])
+        times = {
+            size: Estimate.of([10.0, *[10.0 * by] * (samples - 1)])
             for size, by in enumerate(scatters, 1)
         }
-        cells[10**6] = Spread.of([10.0])  # which cannot scatter
-        return replace(distinct, cells={HOLD: {timer: cells}}, replays={})
+        times[10**6] = Estimate.of([10.0])  # which cannot scatter
+        figures = {Key(timer.label, "hold", size, "time"): each for size, each in times.items()}
+        return replace(distinct, figures=figures)
 
     assert noise(of(1.6, 1.4)).startswith(
         "In 1 of 2\xa0measurements the slowest sample took more than 1.5 times"
@@ -106,12 +109,11 @@ def test_the_answer_for_python_adds_up_calls_and_expiries(called):
                 assert costs["expiry"] == compiled[size][number]["expiry"]
 
 
-def test_a_case_gives_the_figures_of_its_timers(distinct):
-    sources = {distinct.called(source): source for source in distinct.replays}
+def test_a_case_gives_the_figures_of_its_timers(primes, distinct):
+    sources = {distinct.called(source): source for source in distinct.sources}
     for case in data(distinct)["cases"]:
         source = sources[case["name"]]
-        replays = distinct.replays[source].items()
-        row = next(replay.row for timer, replay in replays if timer.compiled)
+        row = primes.rows[LABELS[0], source.name]
         started = row["scheduled"] + row["rescheduled"]
         per_second = started / source.seconds if source.seconds else 0
         assert case["timers_per_second"] == pytest.approx(per_second)

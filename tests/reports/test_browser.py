@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from compare.trial.bench.store import SCHEMAS, read_run, traits_of
 from compare.trial.bench.task import BY_EVENT, HOLD, INSERT
 from compare.trial.replay.contestant import contestant
+from compare.trial.results.schema import Row
+from compare.trial.results.store import contestant_entry, read_run
 from reports.charts.pictures import Picture
 from reports.page import write_report
-from tests.reports.stored import repeated, store
+from tests.reports.stored import call_rows, memory_rows, replay_rows, store, task_rows
 from tests.reports.synthetic import write_synthetic
 from tests.words import plain
 
@@ -70,43 +71,30 @@ def scaled(ns):
 
 def by_hand(root: Path) -> Path:
     """Store the run."""
-    rows: dict[str, list] = {"samples": [], "replays": []}
-    rows["calls"] = [
-        row
-        for interface, batch, costs in CALLS.values()
-        for label, ns in zip(COSTS, costs, strict=True)
-        for row in repeated(
-            {"contestant": label, "interface": interface, "batch": batch}
-            | {"pending": 5_000, "operations": 6_000},
-            scaled(ns),
-        )
-    ]
+    rows: list[Row] = []
+    for interface, batch, costs in CALLS.values():
+        for label, ns in zip(COSTS, costs, strict=True):
+            rows += call_rows(label, interface, batch, scaled(ns))
     for label, by_size in COSTS.items():
         for size, costs in zip(SIZES, by_size, strict=True):
             for task, ns in zip((HOLD, INSERT, BY_EVENT), costs, strict=True):
-                row = {"contestant": label, "size": size, **task._asdict(), "operations": size}
-                rows["samples"] += [row] if ns is None else repeated(row, scaled(ns))
+                rows += task_rows(label, task, size, None if ns is None else scaled(ns))
         for source, (rate, costs) in TRACES.items():
-            row = dict.fromkeys(SCHEMAS["replays"].names, 0) | {"contestant": label}
-            row |= {"source": source, "source_json": "{}", "unit": "ms", "operations": rate}
-            row |= {"scheduled": rate // 10, "cancelled": rate // 10 * 0.9, "most_pending": 900}
-            row |= {"counters": [("comparisons", 1)]}
-            rows["replays"] += repeated(row, scaled(costs[list(COSTS).index(label)]))
+            counts = {"scheduled": rate // 10, "cancelled": rate // 10 * 0.9, "rescheduled": 0}
+            counts |= {"fired": 0, "lateness_min": 0, "lateness_max": 0, "most_pending": 900}
+            rows += replay_rows(label, source, scaled(costs[list(COSTS).index(label)]), **counts)
+    for size, nbytes in MEMORY.items():
+        rows += memory_rows("delay-queue", size, at_rest=nbytes)
     sources = [
-        {"name": name, "unit": "ms", "operations": rate, "span": 1000}
+        {"name": name, "unit": "ms", "operations": rate, "span": 1000, "details": {}}
         for name, (rate, _) in TRACES.items()
-    ]
-    row = dict.fromkeys(SCHEMAS["memory"].names, 0) | {"contestant": "delay-queue"}
-    rows["memory"] = [
-        row | {"capacity": size, "nbytes_per_timer": nbytes, "growth_seconds": []}
-        for size, nbytes in MEMORY.items()
     ]
     return store(
         root,
         rows,
         parameters={"traces": list(TRACES), "budget": 1.5},
         sources=sources,
-        traits=[traits_of(contestant(label), ["ms"]) for label in COSTS],
+        contestants=[contestant_entry(contestant(label), ["ms"]) for label in COSTS],
     )
 
 
@@ -593,6 +581,20 @@ def test_it_fits_a_phone(opened):
         " * text.ownerSVGElement.getScreenCTM().a)"
     )
     assert len(sizes) > 50 and min(size for size in sizes if size) >= 11
+
+
+def test_the_legend_is_at_the_head_of_each_printed_page(opened):
+    """A browser repeats what is displayed as the header of a table."""
+    page = opened()
+    assert page.locator(".key").is_hidden()
+    page.emulate_media(media="print")
+    key = page.locator(".key")
+    assert key.is_visible() and page.locator(".legend").is_hidden()
+    assert key.locator("span:not(.symbol)").count() == len(COSTS)
+    style = "[...document.querySelectorAll('main, .bar')].map(one => getComputedStyle(one).display)"
+    assert page.evaluate(style) == ["table", "table-header-group"]
+    box, first = key.bounding_box(), page.locator("main > section").first.bounding_box()
+    assert box["y"] < first["y"] and box["height"] < 100
 
 
 def test_a_link_unfolds_its_section_and_printing_all(opened, tmp_path):

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.cli.main import BAD_INPUT, main
-from compare.trial.bench.store import RunError, read_run
 from compare.trial.bench.task import BY_CLOCK, HOLD, INSERT
 from compare.trial.bench.task import TASKS as TASKS_OF_A_RUN
-from reports.diff import difference
-from reports.summary import YARDSTICK
-from tests.reports.stored import repeated
+from compare.trial.results.store import RunError, read_run
+from reports.diff import YARDSTICK, difference
+from tests.reports.stored import replay_rows, task_rows
 from tests.reports.stored import store as store_run
 from tests.words import tells
 
@@ -25,14 +24,17 @@ numbers = count()
 
 def store(root, samples, machine=HERE, replays=()):
     """A run with the samples of {(task, size, contestant): [ns, ...]}; its path."""
-    rows = {"samples": [], "replays": []}
-    for (task, size, contestant), times in samples.items():
-        row = {"contestant": contestant, "size": size, "operations": size, **task._asdict()}
-        rows["samples"] += repeated(row, times)
-    for contestant, name, origin, times in replays:
-        row = {"contestant": contestant, "source": name, "source_json": origin}
-        rows["replays"] += repeated(row | {"unit": "ms", "operations": 9}, times)
-    return store_run(root, rows, machine=machine)
+    rows = [
+        row
+        for (task, size, contestant), times in samples.items()
+        for row in task_rows(contestant, task, size, times)
+    ]
+    for contestant, name, _, times in replays:
+        rows += replay_rows(contestant, name, times)
+    sources = [
+        {"name": name, "unit": "ms", "details": {"seed": origin}} for _, name, origin, _ in replays
+    ]
+    return store_run(root, rows, machine=machine, sources=sources)
 
 
 def stored(root, *arguments, **keywords):
@@ -64,7 +66,7 @@ def test_the_rule_is_symmetric_and_finds_nothing_in_equal_runs(tmp_path_factory,
         assert change.ratio * reverse.ratio == pytest.approx(1)
         low, high = change.interval
         assert low <= change.ratio <= high
-        few = min(change.before.samples, change.after.samples) < 5
+        few = min(change.before.n, change.after.n) < 5
         apart = low > 1.1 or high * 1.1 < 1
         assert change.verdict in {"few samples"} if few else (change.verdict != "same") == apart
     ratios = [change.ratio for change in forth.changes]
@@ -182,6 +184,29 @@ def test_few_samples_are_not_judged(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "3 of 3 figures within noise" in out
     assert "not judged, fewer than 5 samples: 1 figure" in out
+
+
+def test_if_nothing_could_be_judged_the_exit_code_says_so(tmp_path, capsys):
+    few = {(HOLD, 10, "a"): [100.0] * 4, (INSERT, 10, "a"): [100.0]}
+    slow = {key: scaled(3, times) for key, times in few.items()}
+    paths = [str(store(tmp_path, samples)) for samples in (few, slow)]
+    assert main(["diff", *paths]) == 3
+    reason = "nothing was judged: every figure has fewer than 5 samples in one of the runs"
+    assert capsys.readouterr().out.splitlines()[-1] == reason
+    assert main(["diff", *paths, "--json"]) == 3
+    compared = json.loads(capsys.readouterr().out)
+    assert (compared["judged"], compared["reason"]) == (0, reason)
+    assert main(["diff", *paths, "--markdown"]) == 3
+    assert capsys.readouterr().out.rstrip().endswith(reason)
+
+
+def test_markdown_has_a_table_of_each_verdict(runs, capsys):
+    assert main(["diff", "--markdown", *map(str, runs)]) == 1
+    parts = capsys.readouterr().out.split("\n\n")
+    assert "### 1 figure slower in B, beyond noise" in parts
+    [slower] = [part for part in parts if "| a | hold | 10 | 100 | 120 | +20 |" in part]
+    assert slower.startswith("|  | task | pending | A | B | change | interval |\n|:--|")
+    assert main(["diff", "--markdown", "--json", *map(str, runs)]) == BAD_INPUT
 
 
 def test_json_has_every_figure(runs, capsys):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from reports import formats
-from reports.formats import NO_BREAK, SPACE
+from compare.base import formats
+from compare.base.formats import NO_BREAK, SPACE
 
 
 def plain(text: str) -> str:

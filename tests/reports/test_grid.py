@@ -1,20 +1,22 @@
-"""Replayed grids as a report."""
+"""Summaries of replayed grids as a report."""
 
 import json
 import re
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+from compare.base import formats
 from compare.cli.main import main
-from compare.trial.pipeline.summarise import ABOUT, SCHEMA, SUMMARY
+from compare.trial.pipeline.summarise import SUMMARY, summary_of
 from compare.trial.replay.contestant import contestant
-from reports import formats
-from reports.charts.catalogue import pictures
-from reports.grid import read_grids
-from reports.sections.workloads import described
-from reports.sections.workloads import table as table_of
+from compare.trial.results.metrics import METRICS
+from compare.trial.results.schema import rows_of
+from compare.trial.results.store import contestant_entry, read_run
+from reports.catalogue import plots, workloads_table
+from reports.charts import pictures
+from reports.method import described
+from reports.summary import figures_of
+from tests.reports.stored import replay_rows, store_grid
 from timers.kernels.counters import COUNTERS
 
 TIMERS = (
@@ -33,67 +35,61 @@ FIGURES = {
     "p99 lateness": "lateness_p99",
     "p99.9 lateness": "lateness_p999",
 }
-"""Heading -> column of the figures that only grids have, and some of all."""
+"""Heading -> metric of the figures that only grids have, and some of all."""
 ZERO = COUNTERS[-1]
+SHARDS = 4
 MADE = {
     "created": "2026-01-31T12:00:00+00:00",
     "command": ["wheelwork", "replay"],
-    "commit": None,
-    "dirty": None,
     "versions": {"wheelwork": "0.1"},
     "machine": {"cpu": "Some CPU", "cores": 2},
-    "asked": {"expiries": True, "drained": True, "counting": True},
+    "parameters": {"expiries": True, "drained": True, "counting": True},
+    "agreement": {"checked": "every expiry"},
 }
 
 
-def row(text: str, number: int, workload: str) -> dict:
+def source_of(workload, **changes):
+    details = {"kind": "workload", "workload": workload}
+    return {
+        "name": workload,
+        "unit": "ms",
+        "shards": SHARDS,
+        "operations": 4000,
+        "timers": 2000,
+        "span": 0,
+        "details": details,
+        "description": None,
+    } | changes
+
+
+def rows_for(text, number, workload):
+    """The time of all shards together is not their median."""
     timer = contestant(text)
     low, high = timer.rounding("ms").bounds()
     ns = 20.0 * (number + 1)
-    counted = timer.engine == "compiled"
-    return dict.fromkeys(SCHEMA.names, 0) | {
-        "contestant": timer.label,
-        "timer": timer.name,
-        "settings": json.dumps(timer.settings),
-        "engine": timer.engine,
-        "workload": workload,
-        "source": json.dumps({"kind": "workload", "workload": workload}),
-        "unit": "ms",
-        "shards": 4,
-        "operations": 4000,
-        "scheduled": 2000,
-        "fired": 500,
-        "shard_ns_per_operation_least": ns - 1,
-        "shard_ns_per_operation_median": ns,
-        "shard_ns_per_operation_most": ns + 2,
-        "ns_per_operation": ns,
-        "most_pending": 77,
-        "nbytes": 4096,
-        "lateness_min": low,
-        "lateness_median": (low + high) // 2,
-        "lateness_p50": (low + high) // 2,
-        "lateness_p99": high,
-        "lateness_p999": high,
-        "lateness_max": high,
-        "counters": {**dict.fromkeys(COUNTERS, 400 * number), ZERO: 0} if counted else None,
-    }
+    figures = {"scheduled": 2000, "fired": 500, "pending": 3, "most_pending": 77, "nbytes": 4096}
+    figures |= {"lateness_min": low, "lateness_median": (low + high) // 2, "lateness_max": high}
+    figures |= {"lateness_p99": high, "lateness_p999": high + 1}
+    if timer.engine == "compiled":
+        figures |= dict.fromkeys(COUNTERS, number / 10) | {ZERO: 0}
+    yield from replay_rows(timer.label, workload, [ns - 1, ns + 1, ns + 1, ns + 2], **figures)
+    yield from rows_of(timer.label, workload, {"replay_time": ns})
 
 
-def store(path, rows, about=MADE):
-    table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(about)}), path)
-    return path
+def write(path, workload="uniform", **manifest):
+    rows = [row for n, text in enumerate(TIMERS) for row in rows_for(text, n, workload)]
+    entries = [contestant_entry(contestant(text), ["ms"]) for text in TIMERS]
+    given = {"contestants": entries, "sources": [source_of(workload)], **MADE, **manifest}
+    return store_grid(path, rows, **given)
 
 
-def write(path, workload="uniform"):
-    return store(path, [row(text, number, workload) for number, text in enumerate(TIMERS)])
+def read(*paths):
+    return figures_of(*map(read_run, paths))
 
 
 def test_a_grid_is_shown_like_a_run(tmp_path):
-    summary = read_grids(
-        [write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet", "keepalive")]
-    )
-    assert [source.name for source in summary.replays] == ["uniform", "keepalive"]
+    summary = read(write(tmp_path / "a"), write(tmp_path / "b", "keepalive"))
+    assert [source.name for source in summary.sources] == ["uniform", "keepalive"]
     assert [timer.full for timer in summary.contestants] == [
         "delay-queue",
         "cascading-wheel",
@@ -102,61 +98,72 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
         "heapq-delay-queue (Python loop)",
         "hierarchical-wheel (tick=8: 0 to 7 early)",
     ]
-    first = next(iter(summary.replays))
+    first = summary.sources[0]
     assert described(first) == "4\u202f000\xa0operations, 2\u202f000\xa0timers, 4\xa0shards"
-    shown = table_of(summary)
+    shown = workloads_table(summary)
     time = shown.entry(summary.contestants[0], ("uniform", "time per operation, median [ns]"))
     assert (time.text, time.detail, time.best) == ("20.0", "(19.0–22.0)", True)
     counted = "uniform", "comparisons per operation"
     texts = [shown.entry(timer, counted).text for timer in summary.contestants]
     # The fifth has no kernel that could count.
     assert texts == ["0", "0.1", "0.2", "0.3", "–", "0.5"]
-    assert formats.counter_title(ZERO) not in " ".join(shown.choices["figure"])
-    assert [picture.name for picture in pictures(summary)["workloads"]] == ["replays", "trade-off"]
+    assert METRICS[ZERO].title not in " ".join(shown.choices["figure"])
+    drawn = pictures(plots(summary))["workloads"]
+    assert [picture.name for picture in drawn] == ["replays", "trade-off"]
 
 
 def test_each_figure_of_a_grid_is_in_its_place(tmp_path):
-    numbers = [name for name in SCHEMA.names if pa.types.is_primitive(SCHEMA.field(name).type)]
-    rows = [
-        row(text, 0, "uniform")
-        | {name: place + 100 * number for place, name in enumerate(numbers, 1)}
-        | {"shards": 4, "span": 7, "operations": 9, "counters": None}
-        | {"source": json.dumps({"timeout": "3s", "examples": ["left out"]})}
-        for number, text in enumerate(TIMERS)
-    ]
-    summary = read_grids([store(tmp_path / "a", rows, {**MADE, "asked": {"drained": True}})])
+    path = write(tmp_path / "a", sources=[source_of("uniform", span=4000)])
+    summary = read(path)
     assert (summary.of_shards, summary.manifest["machine"]) == (True, MADE["machine"])
-    assert summary.manifest["parameters"] == {"results 1": {"drained": True}}
-    another = store(tmp_path / "b", rows, {**MADE, "command": ["wheelwork", "b c"], "asked": {}})
-    both = read_grids([tmp_path / "a", another]).manifest["parameters"]
-    assert both["results 1"]["command"] == "wheelwork replay"
-    assert both["results 2"] == {"created": MADE["created"], "command": "wheelwork 'b c'"}
-    [(source, replays)] = summary.replays.items()
-    assert (source.unit, source.own, source.details) == (
-        "ms",
-        True,
-        {"operations": 9, "timers": rows[0]["scheduled"], "shards": 4, "span": 7}
-        | {"details": {"timeout": "3s"}},
-    )
-    for stored, replayed in zip(rows, replays.values(), strict=True):
-        names = (
-            "ns_per_operation",
-            *(f"shard_ns_per_operation_{end}" for end in ("least", "most")),
-        )
-        assert replayed.time[:4] == (*(stored[name] for name in names), 4)
-        assert replayed.row == stored
-    table = table_of(summary)
-    for stored, timer in zip(rows, summary.contestants, strict=True):
+    assert summary.manifest["parameters"] == {"results 1": MADE["parameters"]}
+    [source] = summary.sources
+    assert (source.unit, source.own, source.rate) == ("ms", True, 1000.0)
+    table = workloads_table(summary)
+    for number, (text, timer) in enumerate(zip(TIMERS, summary.contestants, strict=True)):
+        stored = {row.metric: row.value for row in rows_for(text, number, "") if row.repeat is None}
         shown = {figure: entry.text for (_, figure), entry in table.rows[timer].items()}
         assert {heading: shown[heading] for heading in FIGURES} == {
             heading: formats.count(stored[name]) for heading, name in FIGURES.items()
         }
-        assert shown["memory"] == formats.data_size(stored["nbytes"])
+        assert shown["memory"] == formats.data_size(4096)
+        # 1000 operations a second
+        assert shown["cost of a second [ms]"] == formats.significant(stored["replay_time"] / 1000)
+
+
+def test_several_grids_say_how_each_was_made(tmp_path):
+    other = {"command": ["wheelwork", "b c"], "parameters": {"drained": False}}
+    paths = write(tmp_path / "a"), write(tmp_path / "b", "keepalive", **other)
+    parameters = read(*paths).manifest["parameters"]
+    assert parameters["results 1"]["command"] == "wheelwork replay"
+    made = {"created": MADE["created"], "command": "wheelwork 'b c'", "drained": False}
+    assert parameters["results 2"] == made
+    assert read(*paths).manifest["agreement"] == MADE["agreement"]
+    unchecked = write(tmp_path / "c", "cancel-heavy", agreement={"checked": "not"})
+    agreement = read(paths[0], unchecked).manifest["agreement"]
+    assert agreement == {"results 1": MADE["agreement"], "results 2": {"checked": "not"}}
+
+
+def test_bounds_hold_for_the_units_of_all_grids(tmp_path):
+    """In microseconds, a tick of 1 ms is not exact."""
+    paths = []
+    for unit in ("ms", "us"):
+        timer = contestant("hierarchical-wheel/tick=1ms")
+        paths.append(
+            store_grid(
+                tmp_path / unit,
+                rows_of(timer.label, unit, {"replay_time": 1.0}),
+                **MADE | {"contestants": [contestant_entry(timer, [unit])]},
+                sources=[source_of(unit, unit=unit)],
+            )
+        )
+    assert [read(path).contestants[0].lateness for path in paths] == [(0, 0), (-999, 0)]
+    assert read(*paths).contestants[0].lateness == (-999, 0)
 
 
 def test_the_trade_off_stands_where_the_figures_say(tmp_path):
-    summary = read_grids([write(tmp_path / "a.parquet")])
-    _, picture = pictures(summary)["workloads"]
+    summary = read(write(tmp_path / "a"))
+    _, picture = pictures(plots(summary))["workloads"]
     texts = {mark.who.full: mark.text for mark in picture.marks.values() if mark.text}
     assert texts["cascading-wheel"].startswith("at most 0 ms off: 40.0\xa0ns")
     assert texts["hashed-wheel (0 to 100ms late)"].startswith("at most 100 ms off: 80.0\xa0ns")
@@ -175,19 +182,21 @@ def test_the_trade_off_stands_where_the_figures_say(tmp_path):
 
 
 def test_grids_of_one_workload_are_told_apart(tmp_path):
-    paths = [write(tmp_path / f"{name}.parquet") for name in "ab"]
-    assert [source.name for source in read_grids(paths).replays] == [
-        f"uniform, {path}" for path in paths
+    paths = [write(tmp_path / name / SUMMARY) for name in "ab"]
+    summary = read(*paths)
+    assert [source.name for source in summary.sources] == [
+        f"uniform, {path.parent}" for path in paths
     ]
+    assert all(len(summary.column("replay_time", s.name)) == 6 for s in summary.sources)
 
 
-def test_a_directory_of_results_has_its_table(tmp_path):
-    write(tmp_path / SUMMARY)
-    assert len(read_grids([tmp_path]).contestants) == len(TIMERS)
+def test_a_directory_of_results_has_its_summary(tmp_path):
+    run = summary_of(write(tmp_path / "results" / SUMMARY))
+    assert summary_of(tmp_path / "results").rows == run.rows
 
 
 def test_the_page(tmp_path, capsys):
-    grids = [str(write(tmp_path / f"{name}.parquet")) for name in "ba"]
+    grids = [str(write(tmp_path / name)) for name in "ba"]
     command = ["report", "--replayed", *grids, "--out", str(tmp_path / "page")]
     assert main(command) == 0
     assert capsys.readouterr().out == f"{tmp_path}/page/index.html\n"
@@ -206,14 +215,9 @@ def test_the_page(tmp_path, capsys):
     ("arguments", "said"),
     [
         (["nowhere"], r"nowhere does not exist"),
-        (["text"], r"text is not a readable Parquet file: "),
-        (
-            ["foreign"],
-            r"foreign is not a table of replayed results; `wheelwork summarise RESULTS` makes one",
-        ),
-        (["no-rows"], r"no-rows has no rows"),
-        (["stranger"], r"no timer is called 'nobody'"),
+        (["text"], r"text is not a stored replay: it is not a directory"),
         (["empty"], r"empty is not a stored replay: it has no manifest\.json"),
+        (["older"], r"has version 5; this release reads 6: older is of an older release"),
         (["good", "--run", "runs"], r"cannot be used together"),
         (["good", "--workload", "uniform"], r"--workload is not used"),
     ],
@@ -222,13 +226,8 @@ def test_nonsense_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "good")
     (tmp_path / "text").write_text("x")
-    pq.write_table(pa.table({"a": [1]}), tmp_path / "foreign")
-    table = pq.read_table(write(tmp_path / "stranger"))
-    pq.write_table(table.slice(0, 0), tmp_path / "no-rows")
-    names = pa.array(["nobody"] * table.num_rows)
-    place = table.schema.get_field_index("timer")
-    table = table.set_column(place, table.schema.field(place), names)
-    pq.write_table(table, tmp_path / "stranger")
+    manifest = write(tmp_path / "older") / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"version": 5}))
     (tmp_path / "empty").mkdir()
     before = sorted(tmp_path.rglob("*"))
     assert main(["report", "--replayed", *arguments]) == 2

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from compare.trial.bench.store import Run, read_run
+from compare.trial.results.store import Run, read_run
 from reports.charts.pictures import Picture
 from reports.page import MARK, ReportError, write_report
 from tests.reports.html import Page
@@ -138,7 +138,7 @@ def test_a_failure_leaves_the_old_report(run: Run, tmp_path, monkeypatch):
     write_report(run, out)
     before = (out / "index.html").read_bytes()
 
-    def full(picture, directory):
+    def full(picture, directory, number):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("reports.page.save", full)

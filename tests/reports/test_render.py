@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from compare.trial.bench.task import TASKS
+from reports.catalogue import sections
+from reports.method import facts
 from reports.page import render
 from reports.palette import INK, look_of
-from reports.sections import workloads
-from reports.sections.catalogue import sections
 from tests.reports.html import Page
 from timers.registry import names
 
@@ -61,7 +61,7 @@ def test_the_page_begins_with_the_traffic(rendered, distinct):
     for source in distinct.own:
         place = text.index(f"Your traffic: {source.short}")
         assert place < text.index("Which timer for my case?")
-        for term, fact in workloads.facts(distinct, source).items():
+        for term, fact in facts(distinct, source).items():
             assert f"{term.capitalize()}{fact}" in text[place:]
     assert text.count("Your traffic:") == len(distinct.own) == 2
 

@@ -1,11 +1,12 @@
-"""Spreads, intervals and ties."""
+"""Estimates, intervals and ties."""
 
+from dataclasses import replace
 from itertools import product
 from statistics import median
 
 import pytest
 
-from reports.statistics import Spread, fastest
+from reports.statistics import Estimate, fastest, statistic
 
 
 @pytest.mark.parametrize(
@@ -14,9 +15,11 @@ from reports.statistics import Spread, fastest
 )
 def test_the_interval_leaves_out_few_samples_at_each_end(number, left_out):
     samples = [100.0 + n * n for n in range(number)]
-    spread = Spread.of(reversed(samples))
-    assert spread.interval == (samples[left_out], samples[-1 - left_out])
-    assert spread[:4] == (median(samples), samples[0], samples[-1], number)
+    estimate = Estimate.of(reversed(samples))
+    assert (estimate.low, estimate.high) == (samples[left_out], samples[-1 - left_out])
+    assert (estimate.value, estimate.n) == (median(samples), number)
+    assert estimate.samples == tuple(samples)
+    assert (estimate.least, estimate.greatest) == (samples[0], samples[-1])
 
 
 @pytest.mark.parametrize("number", [5, 8, 9, 12])
@@ -24,20 +27,47 @@ def test_the_interval_misses_the_median_at_most_one_time_in_ten(number):
     """Each sample is above or below the true median, all ways equally likely."""
     missed = 0
     for below in product((-1.0, 1.0), repeat=number):
-        low, high = Spread.of(below).interval
-        missed += not low < 0 < high
+        estimate = Estimate.of(below)
+        missed += not estimate.low < 0 < estimate.high
     assert missed <= 0.1 * 2**number
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_with_few_samples_the_interval_is_wider_than_their_range(number):
     samples = [100.0 + n for n in range(number)]
-    low, high = Spread.of(samples).interval
-    assert (low, high) == pytest.approx((100.0 / 1.1, samples[-1] * 1.1))
+    estimate = Estimate.of(samples)
+    assert (estimate.low, estimate.high) == pytest.approx((100.0 / 1.1, samples[-1] * 1.1))
 
 
-def of(level, low, high):
-    return Spread.between(level, low, high, 5)
+def of(value, low, high):
+    return Estimate.of([low, low, value, high, high], value)
+
+
+def test_shards_have_the_value_of_all_and_their_whole_range():
+    shards = Estimate.of(range(10, 30), 12.5)
+    assert (shards.value, shards.low, shards.high, shards.n) == (12.5, 10, 29, 20)
+    few = Estimate.of([10.0, 20.0], 12.5)
+    assert (few.low, few.high) == (pytest.approx(10 / 1.1), 22)
+
+
+def test_another_unit_changes_all_but_the_number():
+    estimate = Estimate.of([3.0, 1.0, 2.0]) * 1000
+    assert estimate == Estimate.of([3000.0, 1000.0, 2000.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("median", 6.5), ("least", 1), ("greatest", 12), ("p50", 6), ("p90", 11)]
+)
+def test_a_statistic_has_its_name(name, value):
+    found = statistic(name)
+    assert (found.title, found.value(Estimate.of(range(1, 13)))) == (name, value)
+    assert found.ends is None
+
+
+def test_a_value_may_stand_with_its_ends():
+    estimate = Estimate.of(range(1, 13))
+    assert statistic("range").ends(estimate) == (1, 12)
+    assert statistic("interval").ends(estimate) == (estimate.low, estimate.high) == (3, 10)
 
 
 @pytest.mark.parametrize(
@@ -53,13 +83,13 @@ def of(level, low, high):
 def test_ties_are_decided_by_intervals(first, other, tied):
     assert first.tied_with(other) == other.tied_with(first) == tied
     expected = ["one", "other"] if tied else ["one"]
-    assert fastest({"other": other, "one": first._replace(level=9.9)}) == expected
+    assert fastest({"other": other, "one": replace(first, value=9.9)}) == expected
 
 
 def test_ties_are_not_decided_by_ranges():
-    few = {"one": Spread.of([10.0, 11.0]), "other": Spread.of([11.5, 12.0])}
+    few = {"one": Estimate.of([10.0, 11.0]), "other": Estimate.of([11.5, 12.0])}
     assert fastest(few) == ["one", "other"]
-    many = {"one": Spread.of([*[10.0] * 7, 20.0]), "other": Spread.of([15.0] * 8)}
+    many = {"one": Estimate.of([*[10.0] * 7, 20.0]), "other": Estimate.of([15.0] * 8)}
     assert fastest(many) == ["one"]
 
 

@@ -4,15 +4,14 @@ import dataclasses
 import json
 import re
 
-import pyarrow as pa
 import pytest
 
-from compare.trial.bench.store import RunError, read_run, traits_of
 from compare.trial.bench.task import TASKS
 from compare.trial.replay.contestant import contestant
-from reports.sections import schemes, workloads
-from reports.sections.parts import MEDIAN
-from reports.statistics import Spread
+from compare.trial.results.metrics import TIMED
+from compare.trial.results.store import RunError, contestant_entry, read_run
+from reports.catalogue import MEDIAN, workloads_table
+from reports.statistics import Estimate
 from reports.summary import Summary, contestants_of, figures_of, leaders
 from tests.reports.primes import LABELS, OWN, SIZES, SOURCES, WHO
 from tests.reports.synthetic import write_synthetic
@@ -23,38 +22,32 @@ def test_tasks_and_sources_stay_in_order_whoever_is_over_budget(primes, distinct
     """The first contestant at the first task and source, all of them at the second, and at the
     greatest size.
     """
-    run = primes.run
+    run, names = primes.run, [task.name for task in TASKS]
 
-    def without(row, position):
-        over = position == 1 or (position == 0 and row["contestant"] == LABELS[0])
-        over = over or row.get("size") == SIZES[-1]
-        return row | {"ns_per_operation": None} if over else row
+    def without(row):
+        if row.metric not in TIMED:
+            return row
+        order = names if row.size else list(SOURCES)
+        position = order.index(row.subject)
+        over = position == 1 or (position == 0 and row.contestant == LABELS[0])
+        return row._replace(value=None) if over or row.size == SIZES[-1] else row
 
-    samples = [
-        without(row, TASKS.index((row["operation"], row["driver"])))
-        for row in run.samples.to_pylist()
-    ]
-    replays = [without(row, list(SOURCES).index(row["source"])) for row in run.replays.to_pylist()]
-    changed = dataclasses.replace(
-        run,
-        samples=pa.Table.from_pylist(samples, schema=run.samples.schema),
-        replays=pa.Table.from_pylist(replays, schema=run.replays.schema),
-    )
-    figures = figures_of(changed)
-    assert tuple(figures.cells) == TASKS
-    assert [source.name for source in figures.replays] == list(SOURCES)
+    figures = figures_of(dataclasses.replace(run, rows=[*map(without, run.rows)]))
+    assert tuple(figures.tasks) == TASKS
+    assert [source.name for source in figures.sources] == list(SOURCES)
     assert figures.sizes == SIZES
-    first, second, *_ = figures.replays
-    assert [contestant.label for contestant in figures.replays[first]] == [*LABELS[1:]]
-    assert (figures.cells[TASKS[1]], figures.replays[second]) == ({}, {})
+    first, second, *_ = figures.sources
+    replayed = figures.column("replay_time", first.name)
+    assert [contestant.label for contestant in replayed] == [*LABELS[1:]]
+    assert figures.curves("time", names[1]) == figures.column("replay_time", second.name) == {}
     heading = second.short, f"time per operation, {MEDIAN}"
-    rows = workloads.table(figures).rows.values()
+    rows = workloads_table(figures).rows.values()
     assert [row[heading].detail for row in rows] == ["over budget"] * len(LABELS)
 
 
 def test_rates_are_those_of_the_trace(primes, distinct):
     assert [source.name for source in distinct.own] == list(OWN)
-    for source in distinct.replays:
+    for source in distinct.sources:
         about = primes.sources[source.name]
         seconds = about["span"] / {"us": 1e6, "ms": 1e3, "s": 1.0}.get(about["unit"], float("inf"))
         assert source.seconds == pytest.approx(seconds)
@@ -93,11 +86,11 @@ def test_leaders_are_exact_compiled_and_tied_with_the_fastest(summary: Summary):
     timers = {timer.label: timer for timer in summary.contestants}
     loop, hashed = timers["heapq-delay-queue"], timers["hashed-wheel"]
     cells = {
-        loop: Spread.of([3.0]),
-        hashed: Spread.of([2.0]),
-        timers["delay-queue"]: Spread.of([30.0, 31.0, 32.0]),
-        timers["simple-wheel"]: Spread.of([10.0, 11.0, 12.0]),
-        timers["cascading-wheel"]: Spread.of([9.0, 10.5, 11.5]),
+        loop: Estimate.of([3.0]),
+        hashed: Estimate.of([2.0]),
+        timers["delay-queue"]: Estimate.of([30.0, 31.0, 32.0]),
+        timers["simple-wheel"]: Estimate.of([10.0, 11.0, 12.0]),
+        timers["cascading-wheel"]: Estimate.of([9.0, 10.5, 11.5]),
     }
     assert leaders(cells) == [timers["cascading-wheel"], timers["simple-wheel"]]
     assert leaders({loop: cells[loop], hashed: cells[hashed]}) == [loop]  # slower, but exact
@@ -107,23 +100,23 @@ def test_leaders_are_exact_compiled_and_tied_with_the_fastest(summary: Summary):
 
 def test_contestants_say_their_settings():
     labels = "hashed-wheel/tick=1/wheel-size=64", "hierarchical-wheel/tick=10ms"
-    contestants = contestants_of(traits_of(contestant(label), ["ms"]) for label in labels)
+    contestants = contestants_of(contestant_entry(contestant(label), ["ms"]) for label in labels)
     assert [timer.full for timer in contestants] == [
         "hashed-wheel (tick=1, wheel-size=64: 0 to 1 late)",
         "hierarchical-wheel (tick=10ms: 0 to 9ms early)",
     ]
-    about = schemes.traits_of(contestants[0])[schemes.DOES, "scheme"]
-    assert about.detail == "tick 1, wheel size 64"
 
 
-@pytest.mark.parametrize("damage", ["traits", "sources", "contestant", "lateness_low", "scheme"])
+@pytest.mark.parametrize(
+    "damage", ["contestants", "sources", "contestant", "lateness_low", "scheme"]
+)
 def test_a_damaged_manifest_is_one_line(tmp_path, damage):
     path = write_synthetic(tmp_path, sizes=(1000,))
     manifest = json.loads((path / "manifest.json").read_text())
     if damage == "contestant":
-        del manifest["traits"][0]
+        del manifest["contestants"][0]
     elif damage not in manifest:
-        del manifest["traits"][0][damage]
+        del manifest["contestants"][0][damage]
     else:
         manifest[damage] = [{"nothing": 1}]
     (path / "manifest.json").write_text(json.dumps(manifest))

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from compare.trial.bench.store import SCHEMAS
-from tests.reports.stored import store
+from compare.trial.purgatory.figures import FIGURES, PARAMETERS
+from tests.reports.stored import store, trial_rows
 
 RATES = (10_000, 40_000)
 LIMITS = (1_000, 100_000)
@@ -17,11 +17,10 @@ def trials() -> list[dict[str, Any]]:
     def add(kind: str, load: str, design: str, rate: int, **figures: Any) -> None:
         level = 25.0 + len(rows)  # different in each row
         old = design == "scanning"
-        row = dict.fromkeys(SCHEMAS["purgatory"].names) | {
+        row = dict.fromkeys((*PARAMETERS, *FIGURES, "failed")) | {
             "kind": kind,
             "load": load,
             "design": design,
-            "timer": "delay-queue" if old else "hierarchical-wheel",
             "rate": rate,
             "interval": 10_000 if old else 1_000,
             "requests": rate,
@@ -64,7 +63,7 @@ def write_trials(root: Path) -> Path:
     """Store the trials as a run, and return its path."""
     return store(
         root,
-        {"purgatory": trials()},
+        trial_rows(trials()),
         command=["wheelwork", "purgatory"],
         machine={"cpu": "Example CPU", "cores": 2, "memory_bytes": None, "platform": "Linux"},
         parameters={"seed": 0},

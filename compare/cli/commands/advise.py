@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli import options
-from compare.cli.text import labelled, table
+from compare.cli.text import Sheet, labelled, shown
 
 if TYPE_CHECKING:
     from compare.trial.advice.candidates import Candidate
@@ -36,7 +36,7 @@ Examples:
 @options.option("--memory", options.SIZE, "Memory limit of a timer, e.g. 100MB.")
 @options.option("--objective", ("cpu", "memory"), "What to minimise.", default="cpu")
 @options.option("--chart", options.Place("file"), "Draw the candidates to FILE, an .svg or .png.")
-@options.json
+@options.formats
 @options.master
 def advise(
     trace: str,
@@ -46,6 +46,7 @@ def advise(
     objective: str,
     chart: str | None,
     as_json: bool,
+    as_markdown: bool,
     master: str | None,
 ) -> None:
     """Find the best timer for TRACE, and its parameters.
@@ -55,6 +56,7 @@ def advise(
     timed in turns. The bounds hold for the scheme of a timer, whatever the
     traffic. A large trace is sampled. With --master the search runs on Spark.
     """
+    options.refuse_both({"--json": as_json, "--markdown": as_markdown})
     from compare.base.files import CANNOT_WRITE, errors_as, new_file, parents
     from compare.spark.executor import executor
     from compare.traffic.tapes.trace import open_trace
@@ -70,7 +72,10 @@ def advise(
     early = _units("--max-early", max_early, opened.unit)
     with executor(master) as runner:
         advice = search(opened, Bounds(late, early, memory), runner, objective)
-    click.echo(json.dumps(_object(advice), indent=1) if as_json else text_of(advice))
+    if as_json:
+        click.echo(json.dumps(_object(advice), indent=1))
+    else:
+        click.echo(markdown_of(advice) if as_markdown else text_of(advice))
     if not chart:
         return
     from reports.charts.pareto import pareto_picture
@@ -79,7 +84,7 @@ def advise(
     data = picture.png() if chart.endswith(".png") else picture.svg().encode()
     with errors_as(AdviceError, f"{CANNOT_WRITE} {chart}"), parents(chart), new_file(chart) as file:
         file.write_bytes(data)
-    if not as_json:
+    if not (as_json or as_markdown):
         click.echo("\n" + labelled("chart", chart, width=_WIDTH))
 
 
@@ -156,29 +161,47 @@ def _object(advice: "Advice") -> dict[str, Any]:
 
 def text_of(advice: "Advice") -> str:
     """Format the advice in 80 columns: five lines, the Pareto front, and code to paste."""
-    from compare.trial.advice.settings import python_line, settings
+    parts = [
+        [labelled(name, text, width=_WIDTH) for name, text in _answer(advice).items()],
+        [_front(advice).text()],
+        [labelled("search", _search(advice), width=_WIDTH)],
+        [labelled(name, text, width=_WIDTH) for name, text in _code(advice).items()],
+    ]
+    return "\n\n".join("\n".join(part) for part in parts)
 
-    best, unit = advice.best, advice.unit
+
+def markdown_of(advice: "Advice") -> str:
+    """Format the advice in Markdown."""
+    title = f"Timers for {advice.trace.path.name}"
+    answer = Sheet(title, [["", "advice"], *_answer(advice).items()])
+    code = "\n".join(f"{name}: `{text}`  " for name, text in _code(advice).items())
+    search = Sheet(notes=[_search(advice)])
+    return f"{shown([answer, _front(advice), search], as_markdown=True)}\n\n{code}"
+
+
+def _answer(advice: "Advice") -> dict[str, str]:
+    """The advice in words."""
+    best = advice.best
     cost = f"{best.cost:,.1f} ns of CPU per operation"
     if ms := _ms_per_second(advice, best.cost):
         spent = f"{ms:.3g} ms" if ms >= 0.001 else f"{ms * 1e6:.3g} ns"
         cost = f"{spent} of CPU per second of this traffic; {cost}"
-    answer = {
+    return {
         "use": best.label,
         "cost": f"{cost}; {_bytes(best.nbytes)}",
-        "lateness": _lateness(best, unit),
+        "lateness": _lateness(best, advice.unit),
         "chosen": _chosen(advice),
         "runner-up": _runner_up(advice),
         "would change": _change(advice),
     }
-    code = {f"Python [{unit}]": python_line(best, unit), **settings(advice)}
-    parts = [
-        [labelled(name, text, width=_WIDTH) for name, text in answer.items()],
-        _front(advice),
-        [labelled("search", _search(advice), width=_WIDTH)],
-        [labelled(name, text, width=_WIDTH) for name, text in code.items()],
-    ]
-    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def _code(advice: "Advice") -> dict[str, str]:
+    """Code to paste."""
+    from compare.trial.advice.settings import python_line, settings
+
+    unit = advice.unit
+    return {f"Python [{unit}]": python_line(advice.best, unit), **settings(advice)}
 
 
 def _ms_per_second(advice: "Advice", ns: float) -> float | None:
@@ -256,13 +279,13 @@ def _change(advice: "Advice") -> str:
     return "; ".join(texts) or "no looser bound saves a tenth of the CPU time or memory"
 
 
-def _front(advice: "Advice") -> list[str]:
-    """Format the Pareto front as a table, with the advice if that is not on it."""
+def _front(advice: "Advice") -> Sheet:
+    """The Pareto front as a table, with the advice if that is not on it."""
     from compare.traffic.tapes.units import duration_text
 
     rows = [["Pareto front", "ns", "precision", "memory", "bounds"]]
-    shown = {candidate.label: candidate for candidate in [*advice.front, advice.best]}.values()
-    for candidate in sorted(shown, key=lambda candidate: candidate.cost):
+    listed = {candidate.label: candidate for candidate in [*advice.front, advice.best]}.values()
+    for candidate in sorted(listed, key=lambda candidate: candidate.cost):
         precision = (
             duration_text(candidate.deviation, advice.unit) if candidate.deviation else "exact"
         )
@@ -270,7 +293,7 @@ def _front(advice: "Advice") -> list[str]:
         cost = candidate.cost
         ns = f"{cost:.1f}" if cost < 100 else f"{cost:,.0f}"
         rows.append([candidate.label, ns, precision, _bytes(candidate.nbytes), kept])
-    return table(rows)
+    return Sheet(rows=rows)
 
 
 def _search(advice: "Advice") -> str:

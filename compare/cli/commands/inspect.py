@@ -1,7 +1,9 @@
 """`wheelwork inspect`: show how a log is read and the command to read it, or describe a trace."""
 
+import json
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +14,7 @@ from compare.cli.text import WIDTH, labelled, trace_facts
 
 if TYPE_CHECKING:
     from compare.traffic.logs.inspect import Inspection
+    from compare.traffic.tapes.trace import Trace
 
 _LONGEST = 24
 """Characters of a name or an example."""
@@ -47,7 +50,8 @@ Example:
   wheelwork inspect access.log.gz""")
 @click.argument("log", type=options.PLACE)
 @options.layout
-def inspect(log: str, **layout: Any) -> None:
+@options.json
+def inspect(log: str, as_json: bool, **layout: Any) -> None:
     """Show how a log is read, and the command that turns it into a trace.
 
     If LOG is a trace, its operations, rates and delays are shown instead.
@@ -63,11 +67,17 @@ def inspect(log: str, **layout: Any) -> None:
     from compare.traffic.tapes.trace import FORMAT, open_trace
 
     if has_format(Path(log, MANIFEST), FORMAT):
-        facts = trace_facts(open_trace(log))
-        click.echo("\n".join(labelled(*pair) for pair in facts))
+        trace = open_trace(log)
+        if as_json:
+            click.echo(json.dumps(_trace_object(trace), indent=1))
+        else:
+            click.echo("\n".join(labelled(*pair) for pair in trace_facts(trace)))
         return
 
     seen = inspect(log, Layout(**layout))
+    if as_json:
+        click.echo(json.dumps(_object(log, layout, seen), indent=1))
+        return
     for label, text in _facts(seen):
         click.echo(labelled(label, text))
     names = [_short(column.name) for column in seen.columns]
@@ -77,6 +87,36 @@ def inspect(log: str, **layout: Any) -> None:
         click.echo(f"  {name:{width}}  {column.kind:8}{shown}"[:WIDTH].rstrip())
     for command in _commands(log, layout, seen.guesses):
         click.echo(f"\n{command}")
+
+
+def _trace_object(trace: "Trace") -> dict[str, Any]:
+    return {
+        "trace": str(trace.path),
+        "unit": trace.unit,
+        "shards": len(trace.shards),
+        "span": trace.span,
+        "operations": dict(trace.totals),
+        "source": trace.source,
+        "description": asdict(trace.description),
+    }
+
+
+def _object(log: str, layout: Mapping[str, Any], seen: "Inspection") -> dict[str, Any]:
+    commands = _commands(log, layout, seen.guesses)
+    return {
+        "log": log,
+        "format": seen.log.format,
+        "delimiter": getattr(seen.log, "delimiter", None),
+        "compression": seen.log.source.compression or None,
+        "headless": seen.log.headless,
+        "time_format": seen.time_format,
+        "guesses": dict(seen.guesses),
+        "columns": [
+            {"name": column.name, "kind": column.kind, "examples": list(column.examples)}
+            for column in seen.columns
+        ],
+        "commands": [command.replace(" \\\n   ", "") for command in commands],
+    }
 
 
 def _facts(seen: "Inspection") -> Iterator[tuple[str, str]]:

@@ -261,17 +261,17 @@ class _Stages:
 
     def show(self, results: "Results") -> None:
         """Summarise the results, write the page, and print the summary and the page's path."""
-        from compare.cli.commands.summarise import text_of
-        from compare.trial.pipeline.summarise import summarise, table_of
-        from reports.grid import read_grids
+
+        from compare.cli.commands.summarise import sheet_of
+        from compare.trial.pipeline.summarise import summarise, summary_of
         from reports.page import write_page
+        from reports.summary import figures_of
 
         if self.page.exists():
-            table = table_of(results)
+            run = summary_of(results.path)
         else:
-            table = summarise(results.path)
-            write_page(read_grids([results.path]), str(results.path), self.page.parent)
-        rows = table.to_pylist()
-        fired = sum(row["fired"] for row in rows)
-        click.echo(labelled("expiries", f"{fired:,}, all as the oracle expects"))
-        click.echo(f"\n{text_of(rows)}\n\n{self.page}")
+            run = summarise(results.path)
+            write_page(figures_of(run), str(results.path), self.page.parent)
+        fired = sum(row.value or 0 for row in run.rows if row.metric == "fired")
+        click.echo(labelled("expiries", f"{fired:,.0f}, all as the oracle expects"))
+        click.echo(f"\n{sheet_of(run).text()}\n\n{self.page}")

@@ -1,7 +1,7 @@
 """`wheelwork purgatory`: run the enqueue experiment, store it and print a summary."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from compare.cli import options
-from compare.cli.text import columns, figure
+from compare.cli.text import Sheet, figure, shown
 from compare.trial.purgatory import figures
 from compare.trial.purgatory.figures import Row
 from compare.trial.purgatory.options import QUICK, Experiment
@@ -48,8 +48,8 @@ Examples:
 @_setting("--timer", options.TIMER, "Timer of the new design.")
 @_setting("--seed", options.INTEGER, "Seed of the requests.")
 @options.runs(_DEFAULT.runs)
-@options.json
-def purgatory(quick: bool, as_json: bool, **values: Any) -> None:
+@options.formats
+def purgatory(quick: bool, as_json: bool, as_markdown: bool, **values: Any) -> None:
     """Compare two designs of a purgatory, in which requests wait for an answer.
 
     Requests arrive at rising rates. Each watches 3 keys and waits for 200 ms. The
@@ -59,19 +59,21 @@ def purgatory(quick: bool, as_json: bool, **values: Any) -> None:
     real time, each trial in a process of its own. The whole run takes about ten
     minutes.
     """
-    from compare.trial.bench.store import read_run
+    options.refuse_both({"--json": as_json, "--markdown": as_markdown})
     from compare.trial.purgatory.experiment import run_experiment
+    from compare.trial.results.store import read_run
 
     ctx = click.get_current_context()
     for name in list(values):
         if ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
             del values[name]  # --quick has other defaults
     path = run_experiment(replace(QUICK if quick else _DEFAULT, **values, command=ctx.obj))
-    rows = read_run(path).purgatory.to_pylist()
+    rows = figures.trials_of(read_run(path).rows)
     if as_json:
         click.echo(json.dumps({"run": str(path), "trials": rows}, indent=1))
     else:
-        click.echo(f"{text_of(rows)}\n\nstored in {path}")
+        sheets = [*sheets_of(rows), Sheet(notes=[f"stored in {path}"])]
+        click.echo(shown(sheets, as_markdown=as_markdown))
 
 
 # ---- text
@@ -83,26 +85,27 @@ the start; late: lateness of timeouts in ms, p50/p99/max; out: share of requests
 that timed out"""
 
 
-def text_of(rows: Sequence[Row]) -> str:
-    """Format the figures of all trials in 80 columns."""
+def sheets_of(rows: Sequence[Row]) -> Iterator[Sheet]:
+    """The figures of all trials."""
     kinds: dict[str, list[Row]] = {}
     for row in rows:
         kinds.setdefault(row["kind"], []).append(row)
-    parts = []
     if trials := kinds.get(figures.RATE):
         title = "Real time, rising rates, three threads of one process; medians"
-        parts += [[title, *_trials(trials, "rate", "rate")], _saturation(trials), _totals(trials)]
+        yield _trials(title, trials, "rate", "rate")
+        yield Sheet(notes=_saturation(trials))
+        yield from _totals(trials)
     for kind, title in ((figures.LIMIT, "Reaper limits"), (figures.MEMORY, "Little memory")):
         if trials := kinds.get(kind):
             memory = trials[0]["memory_bytes"]
             room = f", {memory >> 20} MiB more than at the start" if memory else ""
             title = f"{title}: load {trials[0]['load']} at {trials[0]['rate']:,}/s{room}"
-            parts.append([title, *_trials(trials, "interval", "limit")])
-    return "\n\n".join(["\n".join(lines) for lines in parts if lines] + [_LEGEND])
+            yield _trials(title, trials, "interval", "limit")
+    yield Sheet(notes=_LEGEND.splitlines())
 
 
-def _trials(rows: Sequence[Row], varied: str, heading: str) -> list[str]:
-    """Format a table of trials that differ in the column `varied`."""
+def _trials(title: str, rows: Sequence[Row], varied: str, heading: str) -> Sheet:
+    """The table of trials that differ in the column `varied`."""
     shown = []
     for trials in _grouped(rows, varied):
         row, cpu = figures.median_row(trials), figures.values_of(trials, "cpu_us")
@@ -122,7 +125,7 @@ def _trials(rows: Sequence[Row], varied: str, heading: str) -> list[str]:
             }
         )
     failures = dict.fromkeys(f"*  failed: {row['failed']}" for row in rows if row["failed"])
-    return [*columns(shown), *failures]
+    return Sheet.of(title, shown, [*failures])
 
 
 def _short(us: float) -> str:
@@ -150,7 +153,7 @@ def _saturation(rows: Iterable[Row]) -> list[str]:
     return [f"Sustained rate, load {load}: {', '.join(texts)}" for load, texts in designs.items()]
 
 
-def _totals(rows: Iterable[Row]) -> list[str]:
+def _totals(rows: Iterable[Row]) -> Iterator[Sheet]:
     shown = [
         {
             "": _name(row),
@@ -162,4 +165,5 @@ def _totals(rows: Iterable[Row]) -> list[str]:
         for row in map(figures.median_row, _grouped(rows))
         if row["estimated_total"] is not None
     ]
-    return ["Requests in the lists", *columns(shown)] if shown else []
+    if shown:
+        yield Sheet.of("Requests in the lists", shown)

@@ -78,17 +78,18 @@ def report(
         shown = "--run" if stored else "--replayed"
         raise click.UsageError(f"{shown} shows what is stored; --{unused[0]} is not used")
 
+    from compare.trial.results.store import find_run, read_run, run_before
     from reports.page import check_target, write_page, write_report
 
     check_target(out)
     if replayed:
-        from reports.grid import read_grids
+        from compare.trial.pipeline.summarise import summary_of
+        from reports.summary import figures_of
 
         results = [*replayed, *traces]  # all paths after --replayed
-        click.echo(write_page(read_grids(results), ", ".join(results), out))
+        runs = [summary_of(path) for path in results]
+        click.echo(write_page(figures_of(*runs), ", ".join(results), out))
         return
-    from compare.trial.bench.store import find_run, read_run
-
     if stored:
         path = find_run(stored)
     else:
@@ -101,7 +102,8 @@ def report(
         path = run_comparison(
             Comparison(traces=traces, workloads=workloads or None, command=command)
         )
-    page = write_report(read_run(path), out)
+    run = read_run(path)
+    page = write_report(run, out, run_before(run))
     click.echo(f"run: {path}")
     click.echo(page)
 
@@ -113,7 +115,7 @@ def _ingested(kind: str, log: str, delay: str) -> str:
     """
     from compare.traffic.logs.formats.base import Layout
     from compare.traffic.logs.inspect import inspect
-    from compare.trial.bench.store import check_store
+    from compare.trial.results.store import check_store
 
     seen, guess = inspect(log, Layout()), GUESSES[kind]
     found = guess.among(seen.guesses)

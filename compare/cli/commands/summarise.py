@@ -1,60 +1,81 @@
 """`wheelwork summarise`: show replay results as one table."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from compare.cli import options
-from compare.cli.text import columns, figure, plural
+from compare.cli.text import Sheet, figure, plural, shown
+
+if TYPE_CHECKING:
+    from compare.trial.results.store import Run
 
 
 @options.command("""\b
 Examples:
   wheelwork summarise replayed
-  wheelwork summarise replayed --out table.parquet""")
+  wheelwork summarise replayed --out summary""")
 @options.results_argument
 @options.option(
-    "--out", options.Place("file"), "Parquet file to write (default: RESULTS/summary.parquet)."
+    "--out", options.Place("run"), "Directory of the summary (default: RESULTS/summary)."
 )
-@options.json
-def summarise(results: str, out: str | None, as_json: bool) -> None:
+@options.formats
+def summarise(results: str, out: str | None, as_json: bool, as_markdown: bool) -> None:
     """Summarise RESULTS, a directory written by `wheelwork replay --out`.
 
-    The table has one row for each timer, over all shards. It is printed and
-    written as a Parquet file.
+    The figures of each timer, over all shards, are printed and stored as a run,
+    which `report` and `diff` read.
     """
+    options.refuse_both({"--json": as_json, "--markdown": as_markdown})
+    from compare.cli import printing
     from compare.trial.pipeline.summarise import summarise as summary_of
+    from reports.summary import figures_of
 
-    rows = summary_of(results, out).to_pylist()
+    run = summary_of(results, out)
     if as_json:
-        rows = [row | {"source": json.loads(row["source"])} for row in rows]
-    click.echo(json.dumps(rows, indent=1) if as_json else text_of(rows))
+        click.echo(json.dumps(printing.values(figures_of(run), run), indent=1))
+    else:
+        click.echo(shown([sheet_of(run)], as_markdown=as_markdown))
 
 
-def text_of(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows of the table as text, in 80 columns."""
-    first = rows[0]
-    lines = [
-        f"{first['workload']}: {first['operations']:,} operations in "
-        f"{plural(first['shards'], 'shard')}; times in {first['unit']}",
-        "",
-        *columns([_figures(row) for row in rows]),
-        "",
-        "ns: per operation, expiries included; most pending: in one shard; late: fired_at",
-        "- max(deadline, armed_at) of all timers that fired",
+_COLUMNS: Mapping[str, tuple[str, str]] = {
+    "ns": ("replay_time", ".1f"),
+    "fired": ("fired", ",.0f"),
+    "most pending": ("most_pending", ",.0f"),
+    "late p50": ("lateness_p50", ",.0f"),
+    "p99": ("lateness_p99", ",.0f"),
+    "max": ("lateness_max", ",.0f"),
+}
+"""Heading -> metric and format."""
+
+
+def sheet_of(run: "Run") -> Sheet:
+    """The table of a summary."""
+    from reports.summary import figures_of
+
+    summary = figures_of(run)
+    [source] = summary.sources
+    rows = [
+        {"": timer.label}
+        | {
+            heading: figure(summary.value(timer, source, metric), form)
+            for heading, (metric, form) in _COLUMNS.items()
+        }
+        for timer in summary.contestants
     ]
-    return "\n".join(lines)
-
-
-def _figures(row: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "": row["contestant"],
-        "ns": figure(row["ns_per_operation"], ".1f"),
-        "fired": figure(row["fired"], ","),
-        "most pending": figure(row["most_pending"], ","),
-        "late p50": figure(row["lateness_p50"], ","),
-        "p99": figure(row["lateness_p99"], ","),
-        "max": figure(row["lateness_max"], ","),
-    }
+    operations, shards = source.details["operations"], source.details["shards"]
+    title = (
+        f"{source.name}: {operations:,} operations in {plural(shards, 'shard')}; "
+        f"times in {source.unit}"
+    )
+    return Sheet.of(
+        title,
+        rows,
+        [
+            "",
+            "ns: per operation, expiries included; most pending: in one shard; late: fired_at",
+            "- max(deadline, armed_at) of all timers that fired",
+        ],
+    )

@@ -23,13 +23,13 @@ def timers(names: tuple[str, ...], as_json: bool) -> None:
     With NAMEs, print everything declared about these timers. A NAME is a
     registered timer, or module:Class for your own.
     """
-    from compare.trial.bench.store import traits_of
     from compare.trial.replay.contestant import contestant
+    from compare.trial.results.store import contestant_entry
     from timers.registry import names as registered
 
     contestants = [contestant(name) for name in names or registered()]
     if as_json:
-        entries = [traits_of(timer, ["unit"]) for timer in contestants]
+        entries = [contestant_entry(timer, ["unit"]) for timer in contestants]
         click.echo(json.dumps(entries, indent=1))
     elif names:
         click.echo("\n\n".join(details(timer.name, timer.traits) for timer in contestants))

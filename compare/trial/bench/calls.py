@@ -20,17 +20,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from compare.traffic.workloads.catalogue import DELAY, Stream
-from compare.trial.bench.measure import Progress, another_fits
-from compare.trial.bench.store import Row
+from compare.trial.bench.measure import Progress, Store, another_fits
 from compare.trial.bench.work import SETTLING, UNIT
 from compare.trial.oracle.compiled import AgreementError
 from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.engine import Clock
+from compare.trial.results.schema import Row, rows_of
 from timers.services.event_loop import LoopFactory
 from timers.services.system_timer import SystemTimer
 
@@ -40,13 +40,31 @@ BATCHES = (1, 10, 1_000, 100_000)  # timers per call; 1 is a call of `schedule` 
 SHORTEST = 1_000_000  # units of a millisecond
 _PER_SECOND = 1_000  # units
 
-TIMER, SERVICE = "timer", "system-timer"
-"""The interface that is called. Others are the names in `event_loops`."""
+TIMER, SERVICE, LOOP = "timer", "system-timer", "call_later"
+"""The interface that is called. The contestants of LOOP are the names in `event_loops`."""
+
+
+class Way(NamedTuple):
+    """A way of calling: an interface, and the timers per call."""
+
+    interface: str
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """The subject of its rows in the table of results."""
+        return f"{self.interface} {self.batch}"
+
+    @classmethod
+    def of(cls, name: str) -> "Way":
+        """The way with this name."""
+        interface, _, batch = name.rpartition(" ")
+        return cls(interface, int(batch))
 
 
 @dataclass
 class Calls:
-    """Measures all interfaces in turns, and collects the times in `samples`.
+    """Measures all interfaces in turns, and collects the times in `rows`.
 
     Each is sampled at most `repeats` times, and fewer times if all samples of one contestant would
     take longer than `budget` CPU seconds. Timers without batch forms are called one by one.
@@ -57,14 +75,17 @@ class Calls:
     budget: float
     seed: int
     clock: Clock = time.process_time
-    samples: list[Row] = field(default_factory=list, init=False)
+    rows: list[Row] = field(default_factory=list, init=False)
+    tasks: ClassVar[list[str]] = ["calls"]
 
     @property
     def steps(self) -> int:
         """The number of calls of `progress` by `run`."""
         return self.repeats * (len(self.contestants) + 1)
 
-    def run(self, progress: Progress = lambda step: None) -> None:
+    def run(
+        self, progress: Progress = lambda step: None, store: Store = lambda name, rows: None
+    ) -> None:
         """Take all samples. Raises AgreementError for a timer that did not cancel."""
         rounds: dict[str | None, list[float]] = defaultdict(list)  # seconds, by label
         for repeat in range(self.repeats):
@@ -74,27 +95,27 @@ class Calls:
                 if not another_fits(rounds[label], self.budget):
                     continue
                 started = self.clock()
-                for interface, batch, seconds in self._cases(contestant):
-                    pairs = max(PAIRS, batch)
-                    row = {"contestant": label, "interface": interface, "batch": batch}
-                    row |= {"pending": OTHERS, "operations": pairs, "repeat": repeat}
-                    self.samples.append(row | {"ns_per_operation": seconds() * 1e9 / pairs})
+                for name, way, seconds in self._cases(contestant):
+                    ns = seconds() * 1e9 / max(PAIRS, way.batch)
+                    self.rows += rows_of(name, way.name, {"call_time": ns}, OTHERS, repeat)
                 rounds[label].append(self.clock() - started)
+        store(self.tasks[0], self.rows)
 
     def _cases(
         self, contestant: Contestant | None
-    ) -> Iterator[tuple[str, int, Callable[[], float]]]:
-        """The interface, the timers per call, and a function that takes a sample."""
+    ) -> Iterator[tuple[str, Way, Callable[[], float]]]:
+        """The contestant, the way of calling, and a function that takes a sample."""
         if contestant is None:
             for name, factory in event_loops().items():
-                yield name, 1, partial(self._loop_seconds, factory)
+                yield name, Way(LOOP, 1), partial(self._loop_seconds, factory)
             return
-        yield TIMER, 1, partial(self._timer_seconds, contestant, 1)
+        label = contestant.label
+        yield label, Way(TIMER, 1), partial(self._timer_seconds, contestant, 1)
         if not hasattr(contestant.timer_class, "schedule_many"):
             return
         for batch in BATCHES[1:]:
-            yield TIMER, batch, partial(self._timer_seconds, contestant, batch)
-        yield SERVICE, 1, partial(self._service_seconds, contestant)
+            yield label, Way(TIMER, batch), partial(self._timer_seconds, contestant, batch)
+        yield label, Way(SERVICE, 1), partial(self._service_seconds, contestant)
 
     @cached_property
     def _delays(self) -> np.ndarray[Any, Any]:

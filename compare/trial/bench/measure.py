@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from compare.trial.bench.sources import check_same_rows, digest_of
-from compare.trial.bench.store import Row
 from compare.trial.bench.task import BY_CLOCK, BY_EVENT, HOLD, INSERT, TASKS, Task
 from compare.trial.bench.work import (
     LONGEST_DELAY,
@@ -39,12 +38,16 @@ from compare.trial.oracle.compiled import check_agreement
 from compare.trial.replay.contestant import COMPILED, Contestant
 from compare.trial.replay.engine import Buffers, Clock, OverBudgetError, loop_for
 from compare.trial.replay.loops import OPERATION
+from compare.trial.results.schema import MEMORY, OVER_BUDGET, Row, rows_of
 from timers.schemes.base import KernelTimer
 
 CALLS = 64  # empty calls; their median is subtracted from the time of each call
 
 Progress = Callable[[str], None]
 """Called with a description before each step."""
+
+Store = Callable[[str, Sequence[Row]], None]
+"""Called with the name of a task that is finished, and its rows."""
 
 
 def another_fits(rounds: Sequence[float], budget: float) -> bool:
@@ -65,18 +68,18 @@ class _Series:
     digests: dict[Scenario, bytes | None] = field(default_factory=dict)
     #: the operations of each task, and what they counted
     counted: dict[Task, tuple[int, dict[str, int]]] = field(default_factory=dict)
-    growth_seconds: list[float] = field(default_factory=list)
     rounds: list[float] = field(default_factory=list)  # seconds of each, including set-up
 
-    def row(self, task: Task, operations: int, **figures: Any) -> Row:
-        """A row of a table of measurements."""
-        case = {"contestant": self.contestant.label, "size": self.tapes.size, **task._asdict()}
-        return {**case, "operations": operations, **figures}
+    def rows(
+        self, subject: str, values: Mapping[str, float], repeat: int | None = None
+    ) -> list[Row]:
+        """Return rows of the table of results."""
+        return [*rows_of(self.contestant.label, subject, values, self.tapes.size, repeat)]
 
 
 @dataclass
 class Bench:
-    """Run all measurements, and collect them as rows of the tables of a stored run.
+    """Run all measurements, and collect them as rows of the table of results.
 
     Each task is sampled at most `repeats` times at each size. A contestant gets fewer samples if
     they would take longer than `budget` seconds in total.
@@ -88,10 +91,7 @@ class Bench:
     budget: float
     seed: int
     clock: Clock = time.perf_counter
-    samples: list[Row] = field(default_factory=list, init=False)
-    counters: list[Row] = field(default_factory=list, init=False)
-    memory: list[Row] = field(default_factory=list, init=False)
-    slots: list[Row] = field(default_factory=list, init=False)
+    rows: list[Row] = field(default_factory=list, init=False)
     tapes: int = field(default=0, init=False)  # checked, counted once for each contestant
     expiries: int = field(default=0, init=False)  # checked
     _over_budget: set[tuple[str, Task]] = field(default_factory=set, init=False)  # by label
@@ -102,13 +102,20 @@ class Bench:
         """The number of calls of `progress` by `run`."""
         return len(self.contestants) * (1 + self.repeats) * len(self.sizes)
 
-    def run(self, progress: Progress = lambda step: None) -> None:
+    @property
+    def tasks(self) -> list[str]:
+        """The names with which `run` stores rows: one for each size."""
+        return [f"pending-{size}" for size in sorted(self.sizes)]
+
+    def run(
+        self, progress: Progress = lambda step: None, store: Store = lambda name, rows: None
+    ) -> None:
         """Run all measurements, smaller sizes first.
 
         Raises AgreementError for a timer that disagrees with the oracle.
         """
-        for size in sorted(self.sizes):
-            tapes, all_series = tapes_of(size, self.seed), []
+        for size, name in zip(sorted(self.sizes), self.tasks, strict=True):
+            tapes, all_series, before = tapes_of(size, self.seed), [], len(self.rows)
             for contestant in self.contestants:
                 progress(f"checking {contestant.name} at {size:,}")
                 all_series.append(_Series(contestant, tapes))
@@ -118,6 +125,7 @@ class Bench:
                     progress(f"timing {series.contestant.name} at {size:,}")
                     if another_fits(series.rounds, self.budget):
                         self._time(series, repeat)
+            store(name, self.rows[before:])
 
     def _check(self, series: _Series) -> None:
         """Run the scenarios with counters, and check them against the oracle."""
@@ -125,10 +133,8 @@ class Bench:
             self._check_scenario(series, scenario)
         for task in TASKS:
             operations, counts = series.counted.get(task, (0, {}))
-            self.counters += [
-                series.row(task, operations, counter=name, count=value)
-                for name, value in counts.items()
-            ]
+            each = {name: count / max(operations, 1) for name, count in counts.items()}
+            self.rows += series.rows(task.name, each)
         if series.digests:
             self._measure_memory(series)
 
@@ -151,7 +157,7 @@ class Bench:
             after = dict(getattr(run.timer, "counters", None) or {})
             counts = {name: after[name] - before.get(name, 0) for name in after}
             if task == HOLD and HOLD not in series.counted:
-                self.slots += slots_of(label, tapes.size, run.timer)
+                self.rows += series.rows(task.name, slots_of(run.timer))
             series.counted[task] = operations, counts
             before = after
         if scenario != whole:  # it was cut short, and cannot be checked while timers are pending
@@ -176,9 +182,8 @@ class Bench:
         following = (tasks[tasks.index(too_long) :] for tasks in SCENARIOS if too_long in tasks)
         for task in dict.fromkeys(chain.from_iterable(following)):
             if task in TASKS and (label, task) not in self._over_budget:
-                operations = series.tapes.operations(task)
-                row = series.row(task, operations, repeat=None, ns_per_operation=None)
-                self.samples.append(row)
+                size = series.tapes.size
+                self.rows.append(Row(label, task.name, size, "time", None, None, OVER_BUDGET))
             self._over_budget.add((label, task))
 
     def _measure_memory(self, series: _Series) -> None:
@@ -194,17 +199,9 @@ class Bench:
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        self.memory.append(
-            {
-                "contestant": series.contestant.label,
-                "capacity": size,
-                "nbytes": full,
-                "nbytes_per_timer": full / size,
-                "peak_nbytes": full + peak,
-                "grown_nbytes": int(timer.nbytes),
-                "growth_seconds": series.growth_seconds,  # to be timed
-            }
-        )
+        nbytes = {"at_rest": full, "at_peak": full + peak, "grown": int(timer.nbytes)}
+        each = {name: number / size for name, number in nbytes.items()}
+        self.rows += series.rows(MEMORY, each)
 
     def _full_timer(self, series: _Series) -> Any:
         """A timer that has to grow for another insert; it doubles."""
@@ -232,11 +229,11 @@ class Bench:
         if series.digests:
             timer, before = self._full_timer(series), self.clock()
             timer.schedule(LONGEST_DELAY)
-            series.growth_seconds.append(self.clock() - before)
+            self.rows += series.rows(MEMORY, {"pause": 1e3 * (self.clock() - before)}, repeat)
         for task in seconds.keys() & {*TASKS}:
             each = seconds[task] / operations[task]
-            row = series.row(task, operations[task], repeat=repeat, ns_per_operation=each * 1e9)
-            self.samples.append(row)
+            sample = {"time": each * 1e9, "operations": operations[task]}
+            self.rows += series.rows(task.name, sample, repeat)
             if each * tapes.operations(task) > self.budget:
                 self._give_up(series, task)
         series.rounds.append(self.clock() - started)
@@ -259,8 +256,8 @@ def overhead(contestant: Contestant, clock: Clock = time.perf_counter) -> Mappin
     return {task: median(call() for _ in range(CALLS)) for task, call in calls.items()}
 
 
-def slots_of(contestant: str, size: int, timer: Any) -> list[Row]:
-    """The row of a wheel in the table `slots`; none for any other timer. O(pending).
+def slots_of(timer: Any) -> dict[str, float]:
+    """The share of a wheel's pending timers that are in its slots; empty for others. O(pending).
 
     Timers that are not in a slot wait in a list until the wheel's range reaches them, or until the
     tick in which they arrived ends. While all timers wait, a measurement shows the list and not the
@@ -268,5 +265,4 @@ def slots_of(contestant: str, size: int, timer: Any) -> list[Row]:
     """
     rings = timer.snapshot().rings if isinstance(timer, KernelTimer) else ()
     in_slots = sum(len(timers) for ring in rings for timers in ring.slots.values())
-    row = {"contestant": contestant, "size": size, "pending": len(timer), "in_slots": in_slots}
-    return [row] if rings else []
+    return {"in_slots": in_slots / max(len(timer), 1)} if rings else {}

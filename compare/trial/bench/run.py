@@ -1,6 +1,5 @@
 """Runs a comparison: measures the contestants, replays the sources, and stores one run."""
 
-import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from compare.trial.bench import work
 from compare.trial.bench.calls import Calls
 from compare.trial.bench.comparison import Comparison, workloads_of
 from compare.trial.bench.machine import surroundings
-from compare.trial.bench.measure import Bench, Progress, another_fits
+from compare.trial.bench.measure import Bench, Progress, Store, another_fits
 from compare.trial.bench.sources import (
     Source,
     check_same_rows,
@@ -25,13 +24,13 @@ from compare.trial.bench.sources import (
     trace_source,
     workload_source,
 )
-from compare.trial.bench.store import Row, check_store, traits_of, write_run
-from compare.trial.bench.task import TASKS, Task
 from compare.trial.oracle.compiled import check_agreement, expect
 from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.contestant import contestant as parse_contestant
 from compare.trial.replay.engine import Clock, OverBudgetError, first_time, replay
 from compare.trial.replay.outcome import Outcome
+from compare.trial.results.schema import OVER_BUDGET, Row, rows_of
+from compare.trial.results.store import COMPARISON, check_store, contestant_entry, new_run
 from timers.errors import ParameterError
 from timers.registry import names
 
@@ -43,8 +42,9 @@ _STEP_WIDTH = 48  # fits "checking hierarchical-wheel on lognormal-high"
 def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Path:
     """Measure, replay and store; returns the path of the stored run.
 
-    `clock` returns seconds. All options are checked before anything is measured, and a comparison
-    that fails stores nothing. If stderr is a terminal, a progress bar is shown.
+    `clock` returns seconds. All options are checked before anything is measured. A comparison that
+    fails stores nothing; of one that is interrupted, the finished tasks stay: a size, the calls, or
+    a source. If stderr is a terminal, a progress bar is shown.
 
     Raises:
         TimerError: ParameterError, UnknownTimerError, TraceError, WorkloadError or
@@ -70,33 +70,41 @@ def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Pat
             contestant.new(unit)  # raises now, and not after hours of measuring
 
     bench = Bench(contestants, options.sizes, options.repeats, options.budget, options.seed, clock)
-    repeats_of_calls = options.repeats if options.sizes else 0
     # A third of the budget leaves a Python loop one or two samples. They are enough to tell it from
     # compiled timers, and the whole comparison takes no longer for them.
-    calls = Calls(contestants, repeats_of_calls, options.budget / 3, options.seed)
+    calls = Calls(contestants, options.repeats, options.budget / 3, options.seed)
     replays = [
-        Replays(contestants, source, options.repeats, options.budget, clock) for source in sources
+        Replays(contestants, source, f"replay-{number}", options.repeats, options.budget, clock)
+        for number, source in enumerate(sources)
     ]
-    measured: list[Bench | Calls | Replays] = [bench, calls, *replays]
-    with progress_bar(sum(each.steps for each in measured)) as bar:
+    measured: list[Bench | Calls | Replays] = [
+        bench,
+        *([calls] if options.sizes else []),
+        *replays,
+    ]
+    contestant_entries = [contestant_entry(contestant, units) for contestant in contestants]
+    manifest = _manifest(options, workloads, contestant_entries, replays)
+    tasks = [task for each in measured for task in each.tasks]
+    with (
+        new_run(options.runs, COMPARISON, manifest, tasks) as writer,
+        progress_bar(sum(each.steps for each in measured)) as bar,
+    ):
 
         def step(description: str) -> None:
             bar.set_description_str(f"{description:<{_STEP_WIDTH}}", refresh=False)
             bar.update()
 
         for each in measured:
-            each.run(step)
-    traits = [traits_of(contestant, units) for contestant in contestants]
-    labels = [contestant.label for contestant in contestants]
-    rows = {
-        "samples": sorted(bench.samples, key=partial(_order, labels)),
-        "counters": bench.counters,
-        "memory": bench.memory,
-        "slots": bench.slots,
-        "calls": calls.samples,
-        "replays": [row for replayed in replays for row in replayed.rows()],
-    }
-    return write_run(options.runs, _manifest(options, workloads, traits, bench, replays), rows)
+            each.run(step, writer.write)
+        checked = [outcome for replayed in replays for outcome in replayed.checked.values()]
+        replayed_tapes = sum(len(each.checked) * each.source.shards for each in replays)
+        agreement = manifest["agreement"] | {
+            "contestants": len(contestants),
+            "tapes": bench.tapes + replayed_tapes,
+            "expiries": bench.expiries + sum(outcome.fired for outcome in checked),
+        }
+        writer.finish(agreement=agreement, sources=[_source_entry(each) for each in replays])
+    return writer.path
 
 
 def _check(options: Comparison) -> None:
@@ -123,13 +131,6 @@ def _refuse_twice(kind: str, items: Sequence[Hashable]) -> None:
             raise ParameterError(f"{kind} {item} is given {times} times")
 
 
-def _order(labels: Sequence[str], sample: Row) -> tuple[int, ...]:
-    """The place of a sample in its table: by size, task, contestant and repeat."""
-    task = Task(sample["operation"], sample["driver"])
-    contestant = labels.index(sample["contestant"])
-    return sample["size"], TASKS.index(task), contestant, sample["repeat"] or 0
-
-
 @dataclass
 class Replays:
     """Replays one source through all contestants: checks them against the oracle, then times them.
@@ -141,6 +142,7 @@ class Replays:
 
     contestants: Sequence[Contestant]
     source: Source
+    name: str  # of the task of the stored run
     repeats: int
     budget: float
     clock: Clock
@@ -159,12 +161,18 @@ class Replays:
         """The outcomes of the contestants that were not over budget, by label."""
         return {label: done for label, done in self.outcomes.items() if done is not None}
 
-    def run(self, step: Progress) -> None:
+    @property
+    def tasks(self) -> list[str]:
+        """The name with which `run` stores the rows."""
+        return [self.name]
+
+    def run(self, step: Progress, store: Store) -> None:
         """Check, then time. Raises AgreementError."""
         self.outcomes = {contestant.label: Outcome() for contestant in self.contestants}
         self._check(step)
         for _ in range(self.repeats):
             self._time(step)
+        store(self.name, [*self.rows()])
 
     def _check(self, step: Progress) -> None:
         for shard in range(self.source.shards):
@@ -205,23 +213,16 @@ class Replays:
             self.rounds[label].append(seconds)
 
     def rows(self) -> Iterator[Row]:
-        """The rows of the table `replays`."""
-        source = self.source
-        common = {
-            "source": source.name,
-            "source_json": json.dumps(dict(source.details)),
-            "unit": source.unit,
-            "operations": source.counts["operations"],
-        }
+        """Yield the rows of the table of results. All samples have the same counts."""
+        name = self.source.name
         for label, checked in self.outcomes.items():
             if checked is None:
-                yield {"contestant": label, **common}
+                yield Row(label, name, None, "replay_time", None, None, OVER_BUDGET)
                 continue
             for repeat, seconds in enumerate(self.rounds[label]):
-                outcome = replace(checked, seconds=seconds)
-                ns = outcome.ns_per_operation
-                repeated = {"repeat": repeat, "ns_per_operation": ns}
-                yield {"contestant": label, **common, **outcome.row(), **repeated}
+                ns = replace(checked, seconds=seconds).ns_per_operation
+                yield from rows_of(label, name, {"replay_time": ns}, repeat=repeat)
+            yield from rows_of(label, name, checked.figures())
 
 
 # ---- the stored run
@@ -230,19 +231,17 @@ class Replays:
 def _manifest(
     options: Comparison,
     workloads: Sequence[str],
-    traits: Sequence[Mapping[str, Any]],
-    bench: Bench,
+    contestants: Sequence[Mapping[str, Any]],
     replays: Sequence[Replays],
 ) -> dict[str, Any]:
     sources = [replayed.source.name for replayed in replays]
-    checked = [outcome for replayed in replays for outcome in replayed.checked.values()]
     return {
         "command": list(options.command),
         **surroundings(),
         "parameters": {
             **{name: value for name, value in asdict(options).items() if name != "command"},
             "traces": [name for name in sources if name not in workloads],
-            "timers": [entry["label"] for entry in traits],
+            "timers": [entry["label"] for entry in contestants],
             "workloads": workloads,
             "longest_delay": work.LONGEST_DELAY,
             "settling": work.SETTLING,
@@ -257,12 +256,8 @@ def _manifest(
             " the closed form that the timer's traits declare, with the order and the counts. The"
             " timed runs fired the same rows. A tape on which a task was over budget is cut short,"
             " so it was checked at smaller sizes only.",
-            "contestants": len(traits),
-            "tapes": bench.tapes
-            + sum(len(replayed.checked) * replayed.source.shards for replayed in replays),
-            "expiries": bench.expiries + sum(outcome.fired for outcome in checked),
         },
-        "traits": traits,
+        "contestants": contestants,
     }
 
 

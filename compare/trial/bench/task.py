@@ -40,6 +40,9 @@ BY_EVENT = Task("expiry", "event")
 TASKS = (INSERT, CANCEL_ALL, HOLD, BY_CLOCK, BY_EVENT)
 """All tasks, in the order of tables and charts."""
 
+BY_NAME = {task.name: task for task in TASKS}
+"""The tasks by the subject of their rows in the table of results."""
+
 _UNITS = {"hold": "cancel and insert", "expiry": "timer fired"}
 _MEANINGS = {
     INSERT: "Scheduling timers, from none pending up to N.",

@@ -1,111 +1,121 @@
-"""Summarise replayed results in one table: a row for each timer, over all shards.
+"""Summarise replayed results as a stored run: the figures of each timer, over all shards.
 
 Outcomes and their distributions of lateness are added (`compare.trial.replay.outcome`), so
-quantiles are those of all timers that fired, not averages of quantiles.
+quantiles are those of all timers that fired, not averages of quantiles. The samples of the time of
+an operation are the shards, each replayed once.
 """
 
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from compare.base.files import CANNOT_WRITE, errors_as, new_file, parents
+from compare.base.files import CANNOT_WRITE, MANIFEST, errors_as, has_format, new_directory
 from compare.trial.pipeline.results import OPTIONS, Results, ResultsError, open_results
-from compare.trial.replay.outcome import Outcome, columns
+from compare.trial.replay.outcome import Outcome
+from compare.trial.results.metrics import QUANTILES
+from compare.trial.results.schema import Row, rows_of
+from compare.trial.results.store import FORMAT, REPLAY, Run, Writer, contestant_entry, read_run
 
-SUMMARY = "summary.parquet"
-ABOUT = b"wheelwork"
-"""The key of the table's metadata: JSON about where, when and how the trace was replayed."""
+SUMMARY = "summary"
+"""The run in the directory of the results."""
 
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
-"""Column suffix -> share of the timers that fired."""
-
-_SPREAD: Mapping[str, Callable[[Sequence[float]], Any]] = {
-    "least": np.min,
-    "median": np.median,
-    "most": np.max,
-}
-
-SCHEMA = pa.schema(
-    [
-        ("contestant", pa.string()),
-        ("timer", pa.string()),
-        ("settings", pa.string()),
-        ("engine", pa.string()),
-        ("workload", pa.string()),
-        ("source", pa.string()),
-        ("unit", pa.string()),
-        ("shards", pa.int64()),
-        ("span", pa.int64()),
-        *columns(),
-        ("ns_per_operation", pa.float64()),
-        ("mismatches", pa.int64()),
-        *((f"lateness_{suffix}", pa.int64()) for suffix in QUANTILES),
-        *((f"shard_operations_{suffix}", pa.float64()) for suffix in _SPREAD),
-        *((f"shard_ns_per_operation_{suffix}", pa.float64()) for suffix in _SPREAD),
-    ]
+_CHECKED = "every expiry, by the compiled oracle, as part of the replay"
+_NOT_CHECKED = (
+    "not by this report; `wheelwork verify RESULTS` checks every expiry of replayed results against"
+    " the oracle"
 )
-"""The columns; docs/pipeline.md explains them."""
 
 
-def summarise(
-    results: str | os.PathLike[str], out: str | os.PathLike[str] | None = None
-) -> pa.Table:
-    """Summarise complete results as a table of schema SCHEMA, which is also written to `out`.
+def summarise(results: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Run:
+    """Summarise complete results as a run, which is also written to the directory `out`.
 
-    The default of `out` is summary.parquet in the directory of the results. O(shard replays).
-    Raises ResultsError if the results are incomplete or damaged, or `out` cannot be written.
+    The default of `out` is summary in the directory of the results. An older summary is replaced.
+    O(shard replays). Raises ResultsError if the results are incomplete or damaged, or `out` cannot
+    be written or is something else.
     """
     opened = open_results(results)
-    table = table_of(opened)
     path = Path(out) if out is not None else opened.path / SUMMARY
-    with errors_as(ResultsError, f"{CANNOT_WRITE} {path}"), parents(path), new_file(path) as file:
-        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
-    return table
+    manifest, rows = _manifest(opened), [*rows_of_results(opened)]
+    if path.exists() and not has_format(path / MANIFEST, FORMAT):
+        raise ResultsError(f"{CANNOT_WRITE} {path}: it exists and is not a summary")
+    problem = f"{CANNOT_WRITE} {path}"
+    with errors_as(ResultsError, problem), new_directory(path, replace=True) as directory:
+        writer = Writer(directory, REPLAY, manifest, ["replay"], problem)
+        writer.write("replay", rows)
+        writer.finish()
+    return read_run(path)
 
 
-def table_of(results: Results) -> pa.Table:
-    """Return the table of complete results."""
-    source = results.trace.source
-    common: dict[str, Any] = {
-        "workload": str(source.get("workload") or source.get("kind") or "trace"),
-        "source": json.dumps(source, sort_keys=True),
-        "unit": results.trace.unit,
-        "shards": len(results.trace.shards),
-        "span": results.trace.span,
+def summary_of(path: str | os.PathLike[str]) -> Run:
+    """Read the summary of results, or a summary; results without one are summarised first.
+
+    Raises ResultsError or RunError.
+    """
+    path = Path(path)
+    if path.exists() and not has_format(path / MANIFEST, FORMAT):
+        own = path / SUMMARY
+        return read_run(own) if own.exists() else summarise(path)
+    return read_run(path)
+
+
+def _manifest(results: Results) -> dict[str, Any]:
+    made_by = dict(results.manifest["made_by"])
+    origin = {
+        name: value
+        for name, value in results.trace.source.items()
+        if isinstance(value, str | int | float | dict)
     }
-    mismatches: list[int | None] = [None] * len(results.contestants)
-    if results.manifest["checked"]:
-        mismatches = [sum(timer.counts.values()) for timer in results.verified()]
-    rows = []
-    for timer, shards, wrong in zip(
-        results.contestants, results.outcomes(), mismatches, strict=True
+    outcomes = results.outcomes()
+    operations = sum(outcome.operations for outcome in outcomes[0])
+    checked = results.manifest["checked"] and not any(map(_mismatches, results.verified()))
+    unit = results.trace.unit
+    return {
+        **made_by,
+        "parameters": {name: results.manifest[name] for name in OPTIONS},
+        "contestants": [contestant_entry(timer, [unit]) for timer in results.contestants],
+        "sources": [
+            {
+                "name": _name(results),
+                "unit": unit,
+                "timers": sum(outcome.scheduled for outcome in outcomes[0]),
+                "shards": len(results.trace.shards),
+                "operations": operations,
+                "span": results.trace.span,
+                "details": origin,
+                "description": None,
+            }
+        ],
+        "agreement": {"checked": _CHECKED if checked else _NOT_CHECKED},
+    }
+
+
+def _name(results: Results) -> str:
+    source = results.trace.source
+    return str(source.get("workload") or source.get("kind") or "trace")
+
+
+def _mismatches(verified: Any) -> int:
+    return sum(verified.counts.values())
+
+
+def rows_of_results(results: Results) -> Iterator[Row]:
+    """Yield the rows of the table of results."""
+    checks = results.verified() if results.manifest["checked"] else None
+    for number, (timer, shards) in enumerate(
+        zip(results.contestants, results.outcomes(), strict=True)
     ):
-        identity = {
-            "contestant": timer.label,
-            "timer": timer.name,
-            "settings": json.dumps(timer.settings),
-            "engine": timer.engine,
-        }
-        rows.append(identity | common | _row(shards) | {"mismatches": wrong})
-    table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    options = {name: results.manifest[name] for name in OPTIONS}
-    about = results.manifest["made_by"] | {"asked": options}
-    return table.replace_schema_metadata({ABOUT: json.dumps(about)})
+        mismatches = _mismatches(checks[number]) if checks else None
+        yield from _rows(timer.label, _name(results), shards, mismatches)
 
 
-def _row(shards: Sequence[Outcome]) -> dict[str, Any]:
-    """The columns of one timer, from its outcomes by shard."""
+def _rows(
+    label: str, name: str, shards: Sequence[Outcome], mismatches: int | None
+) -> Iterator[Row]:
     total = sum(shards, Outcome())
-    row = total.row() | {"ns_per_operation": total.ns_per_operation}
     quantiles = total.lateness.quantiles(QUANTILES.values())
-    row |= {f"lateness_{suffix}": value for suffix, value in zip(QUANTILES, quantiles, strict=True)}
-    for name in ("operations", "ns_per_operation"):
-        values = [getattr(shard, name) for shard in shards]
-        row |= {f"shard_{name}_{suffix}": float(f(values)) for suffix, f in _SPREAD.items()}
-    return row
+    late = {f"lateness_{name}": value for name, value in zip(QUANTILES, quantiles, strict=True)}
+    yield from rows_of(label, name, {"replay_time": total.ns_per_operation})
+    for repeat, shard in enumerate(shards):
+        yield from rows_of(label, name, {"replay_time": shard.ns_per_operation}, repeat=repeat)
+    yield from rows_of(label, name, total.figures() | late | {"mismatches": mismatches})

@@ -1,7 +1,7 @@
 """The whole experiment: both designs at rising rates, and with other limits and less memory."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -9,17 +9,21 @@ from pathlib import Path
 from compare.base.arguments import check_integer
 from compare.base.progress import progress_bar
 from compare.trial.bench.machine import surroundings
-from compare.trial.bench.store import check_store, write_run
 from compare.trial.purgatory import figures
 from compare.trial.purgatory.figures import NONE, PURGING, SCANNING, Row
 from compare.trial.purgatory.options import INTERVALS, Experiment
 from compare.trial.purgatory.traffic import LOADS, traffic
 from compare.trial.purgatory.trial import Trial, measure
 from compare.trial.replay.contestant import COMPILED, contestant
+from compare.trial.results.schema import Row as StoredRow
+from compare.trial.results.store import PURGATORY, check_store, new_run
 from timers.errors import ParameterError
 
 LARGEST_RATE = 10**7
 LARGEST_TRIAL = 10**7  # requests
+
+KINDS = (figures.RATE, figures.LIMIT, figures.MEMORY)
+"""The tasks of a stored run, in execution order."""
 
 _traffic = lru_cache(maxsize=4)(traffic)
 
@@ -35,17 +39,29 @@ def run_experiment(options: Experiment) -> Path:
     timer = contestant(options.timer)
     if timer.engine != COMPILED or options.timer != timer.name:
         raise ParameterError(f"timer {options.timer!r} is not a compiled timer without parameters")
-    with progress_bar(None, "{desc} {elapsed}") as bar:
-        rows = _rows(options, bar.set_description_str)
     manifest = {
         "command": list(options.command),
         **surroundings(),
         "parameters": {name: value for name, value in asdict(options).items() if name != "command"},
         "sources": [],
         "agreement": {},
-        "traits": [],
+        "contestants": [],
     }
-    return write_run(options.runs, manifest, {"purgatory": rows})
+    with (
+        new_run(options.runs, PURGATORY, manifest, KINDS) as writer,
+        progress_bar(None, "{desc} {elapsed}") as bar,
+    ):
+        rows: dict[str, list[StoredRow]] = {kind: [] for kind in KINDS}
+
+        def add(kind: str, trials: Sequence[Row]) -> None:
+            """Add the repeats of a trial. The kinds are run one after the other."""
+            for repeat, trial in enumerate(trials):
+                rows[kind] += figures.stored(trial | {"kind": kind}, repeat)
+
+        for kind in _run(options, bar.set_description_str, add):
+            writer.write(kind, rows[kind])
+        writer.finish()
+    return writer.path
 
 
 def _check(options: Experiment) -> None:
@@ -68,9 +84,11 @@ def _check(options: Experiment) -> None:
         )
 
 
-def _rows(options: Experiment, step: Callable[[str], None]) -> list[Row]:
-    """Run all trials in order and return their rows."""
-    rates, rows = sorted({*options.rates}), list[Row]()
+def _run(
+    options: Experiment, step: Callable[[str], None], add: Callable[[str, Sequence[Row]], None]
+) -> Iterator[str]:
+    """Run all trials in order and `add` them; yield each kind when it is finished."""
+    rates = sorted({*options.rates})
     new = Trial(PURGING, options.timer, INTERVALS[PURGING])
     old = Trial(SCANNING, "delay-queue", INTERVALS[SCANNING])
     none = Trial(NONE, options.timer, INTERVALS[NONE])
@@ -92,7 +110,7 @@ def _rows(options: Experiment, step: Callable[[str], None]) -> list[Row]:
                 failures = sum(not figures.keeps_up(row) for row in repeats)
                 if kind == figures.RATE and 2 * failures >= options.repeats:
                     break
-        rows.extend(row | {"kind": kind} for row in repeats)
+        add(kind, repeats)
         return figures.mostly_keeps_up(repeats)
 
     for rate in rates:
@@ -112,13 +130,15 @@ def _rows(options: Experiment, step: Callable[[str], None]) -> list[Row]:
                 kept_up = rate
             else:
                 too_fast = rate
+    yield figures.RATE
     rate = rates[min(2, len(rates) - 1)]
     sustained(figures.LIMIT, "low", new, rate)
     for limit in options.limits:
         sustained(figures.LIMIT, "low", replace(old, interval=limit), rate)
+    yield figures.LIMIT
     # With its highest limit the old design scans least.
     patient = replace(old, interval=max(options.limits, default=old.interval))
     for trial in (patient, new):
         limited = replace(trial, memory_bytes=options.memory_mib << 20)
         sustained(figures.MEMORY, "low", limited, rate)
-    return rows
+    yield figures.MEMORY

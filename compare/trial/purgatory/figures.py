@@ -1,11 +1,22 @@
 """Names of the kinds and designs in the stored rows, and figures computed from the rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # it imports Arrow, which --help does not need
+    from compare.trial.results import schema
 
 Row = dict[str, Any]
-"""A row of the table `purgatory` of `compare.trial.bench.store`."""
+"""A trial: kind, load, design, the parameters and the figures, and the reason if it `failed`."""
+
+PARAMETERS = ("rate", "interval", "memory_bytes")
+FIGURES = (
+    *("requests", "achieved", "cpu_us", "gc_us", "peak_bytes"),
+    *("late_p50_ms", "late_p99_ms", "late_max_ms", "share_expired"),
+    *("estimated_total", "exact_total", "estimate_error"),
+)
+"""Numbers of a trial; None if they were not measured."""
 
 RATE, LIMIT, MEMORY = "rate", "limit", "memory"
 """The kinds of rows."""
@@ -23,10 +34,37 @@ _IN_TIME_MS = 200.0
 """... and if the p99 lateness of timeouts is at most this: as long as the timeout."""
 
 
+def stored(trial: Row, repeat: int) -> "Iterator[schema.Row]":
+    """Yield the rows of a trial in the table of results."""
+    from compare.trial.results.schema import Row, rows_of
+
+    kind, load, design = (trial[name] for name in ("kind", "load", "design"))
+    case = design, f"{kind} {load}", trial["rate" if kind == RATE else "interval"]
+    numbers = {name: trial.get(name) for name in (*PARAMETERS, *FIGURES)}
+    yield from rows_of(*case[:2], numbers, case[2], repeat)
+    if reason := trial.get("failed"):
+        yield Row(*case, "failed", repeat, None, reason)
+
+
+def trials_of(rows: "Iterable[schema.Row]") -> list[Row]:
+    """Return the trials of a run from the rows of the table, in execution order."""
+    trials: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        key = row.contestant, row.subject, row.size, row.repeat
+        if key not in trials:
+            kind, _, load = row.subject.partition(" ")
+            named = {"kind": kind, "load": load, "design": row.contestant}
+            trials[key] = named | dict.fromkeys((*PARAMETERS, *FIGURES, "failed"))
+        trials[key][row.metric] = row.note if row.value is None else _plain(row.value)
+    return [*trials.values()]
+
+
+def _plain(value: float) -> float:
+    return int(value) if value.is_integer() else value
+
+
 def median_row(rows: Sequence[Row]) -> Row:
     """A row with the median of each figure, and the first failure if there is one."""
-    from compare.trial.bench.store import FIGURES  # imports Arrow, which --help does not need
-
     figures = {name: values_of(rows, name) for name in FIGURES}
     medians = {name: median(values) if values else None for name, values in figures.items()}
     failed = next((row["failed"] for row in rows if row["failed"]), None)

@@ -55,7 +55,7 @@ _now = MonotonicClock.now
 
 @dataclass(frozen=True)
 class Trial:
-    """The parameters of a trial: columns of the stored table `purgatory`."""
+    """The parameters of a trial."""
 
     design: str
     timer: str
@@ -64,7 +64,7 @@ class Trial:
 
 
 def measure(trial: Trial, traffic: Traffic) -> dict[str, Any]:
-    """Run a trial in a new process, and return its figures by the names of the stored columns.
+    """Run a trial in a new process, and return its figures by the names of their metrics.
 
     If it fails, `failed` says why; the other figures are those up to the failure, or missing.
     """

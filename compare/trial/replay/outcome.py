@@ -60,6 +60,15 @@ class Outcome:
         row = {name: getattr(self, name) for name in (*NUMBERS, "counters")}
         return row | {f"lateness_{name}": getattr(self.lateness, name) for name in _LATENESS}
 
+    def figures(self) -> dict[str, float | None]:
+        """The outcome for the table of results: counts, lateness, and counters per operation."""
+        counters = (self.counters or {}).items()
+        return {
+            **{name: getattr(self, name) for name in NUMBERS if name != "seconds"},
+            **{f"lateness_{name}": getattr(self.lateness, name) for name in _LATENESS},
+            **{name: count / max(self.operations, 1) for name, count in counters},
+        }
+
     def stored(self) -> dict[str, Any]:
         """The values of `stored_columns`, by name."""
         bins = {name: getattr(self.lateness, name).tolist() for name in _BINS}

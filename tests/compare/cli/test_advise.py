@@ -97,6 +97,15 @@ def test_a_precise_timer_that_is_about_as_cheap_is_advised(said, found):
     assert advice["chosen"].startswith("of 2 about as cheap")
 
 
+def test_markdown_has_the_advice_and_the_front_as_tables(said, found):
+    found(FIGURES)
+    code, out, _ = said("us", "--markdown")
+    assert code == 0 and out.startswith("### Timers for us\n\n|  | advice |\n|:--|--:|\n| use | ")
+    assert "| hashed-wheel/tick=10ms | 100 | 10ms | 5.0 MB | advice |" in out
+    assert "Python [us]: `timers.HashedWheel(" in out
+    assert said("us", "--markdown", "--json")[0] == 2
+
+
 def test_without_another_scheme_there_is_no_runner_up(said, found):
     found({label: FIGURES[label] for label in FIGURES if label != "delay-queue"})
     assert "none: no other scheme keeps the bounds" in said("us")[1]

@@ -13,18 +13,20 @@ import click
 import pytest
 
 import compare.cli.main
-from compare.cli.commands.compare import calls_text, text_of
+from compare.cli import printing
+from compare.cli.commands.compare import sheets_of
 from compare.cli.commands.generate import summary
 from compare.cli.commands.verify import MISMATCHES
 from compare.cli.main import BAD_INPUT, COMMANDS, INTERRUPTED, TERMINATED, cli, main
+from compare.cli.text import shown
 from compare.traffic.tapes.tape import joined
 from compare.traffic.tapes.trace import open_trace
 from compare.traffic.workloads.catalogue import Plan
 from compare.trial.bench.comparison import Comparison
-from compare.trial.bench.store import latest_run, read_run
 from compare.trial.pipeline.results import open_results
 from compare.trial.purgatory.options import QUICK, Experiment
 from compare.trial.replay.contestant import PYTHON_LOOP
+from compare.trial.results.store import latest_run, read_run
 from reports.summary import figures_of
 from tests.compare.conftest import NOTICE
 from tests.compare.interrupts import interrupt_when_one_has_ended, terminate
@@ -494,11 +496,13 @@ def test_compare_stores_a_run_and_shows_it(said, trace):
     assert run.manifest["command"] == ["wheelwork", *line]
     summary = figures_of(run)
     assert [contestant.label for contestant in summary.contestants] == timers
-    assert [source.name for source in summary.replays] == [trace, "uniform"]
-    (calls,) = calls_text(summary)
-    assert out == f"{text_of(summary)}\n\n{calls}\n\nstored in {path}\n"
+    assert [source.name for source in summary.sources] == [trace, "uniform"]
+    assert out == f"{shown(sheets_of(summary))}\n\nstored in {path}\n"
     printed = json.loads(said(*line, "--json")[1])
-    assert printed["run"] == str(latest_run("kept"))
+    run = read_run(latest_run("kept"))
+    assert printed == json.loads(json.dumps(printing.values(figures_of(run), run)))
+    code, out, _ = said(*line, "--markdown")
+    assert code == 0 and "### Replays: uniform\n\n|  | time per operation, median [ns] |" in out
 
 
 # ---- bad input

@@ -2,16 +2,17 @@
 
 import json
 
-from compare.cli.commands.purgatory import text_of
-from compare.trial.bench.store import latest_run, read_run
-from compare.trial.purgatory import experiment
+from compare.cli.commands.purgatory import sheets_of
+from compare.cli.text import shown
+from compare.trial.purgatory import experiment, figures
+from compare.trial.results.store import latest_run, read_run
 from tests.reports.trials import trials
 
 QUICKLY = ("purgatory", "--quick", "--rates", "1e4,2e4", "--seconds", "0.1")
 
 
 def trials_of(run):
-    return run.purgatory.to_pylist()
+    return figures.trials_of(run.rows)
 
 
 def test_a_run_is_stored_and_printed(said, monkeypatch):
@@ -23,7 +24,10 @@ def test_a_run_is_stored_and_printed(said, monkeypatch):
     code, out, err = said(*QUICKLY)
     run = read_run(latest_run("runs"))
     assert (code, err) == (0, "")
-    assert out == f"{text_of(trials_of(run))}\n\nstored in {run.path}\n"
+    assert out == f"{shown(sheets_of(trials_of(run)))}\n\nstored in {run.path}\n"
+    code, out, _ = said(*QUICKLY, "--markdown")
+    assert (code, out.count("\n| low  new |")) == (0, 4)
+    assert out.startswith("### Real time, rising rates,")
     line = [*QUICKLY, "--json", "--out", "elsewhere"]
     printed = json.loads(said(*line)[1])
     run = read_run(latest_run("elsewhere"))
@@ -79,6 +83,6 @@ def test_each_figure_is_in_its_own_place():
                 row["achieved"] = 8_000.0
     (once,) = (row for row in rows if (row["kind"], row["design"]) == ("limit", "purging"))
     rows += [once | {"cpu_us": 9.96}, once | {"cpu_us": 40.0}]  # the median is that of one row
-    text, legend = text_of(rows).split("\n\nCPU: ")
+    text, legend = shown(sheets_of(rows)).split("\n\nCPU: ")
     assert max(map(len, [*text.splitlines(), *legend.splitlines()])) <= 80
     assert [" ".join(line.split()) for line in text.splitlines()] == TEXT.splitlines()

@@ -77,7 +77,7 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys, arguments, given)
         (["--run", "nowhere"], r"nowhere does not exist"),
         (["--run", "empty"], r"empty is not a stored run: it has no manifest\.json"),
         (["--run", "file"], r"file is not a stored run: it is not a directory"),
-        (["--run", "cut"], r"cut/samples\.parquet is not a readable Parquet file"),
+        (["--run", "cut"], r"cut/all\.parquet is not a readable Parquet file"),
         (
             ["--run", "run", "--out", "thesis"],
             r"thesis contains chapter, which would be deleted; choose another --out",
@@ -105,7 +105,7 @@ def test_without_a_run_one_is_made(tmp_path, compared, capsys, arguments, given)
 def test_nonsense_is_one_line(tmp_path, capsys, compared, arguments, said):
     small_run().rename(tmp_path / "run")
     cut = small_run()
-    (cut / "samples.parquet").write_bytes((cut / "samples.parquet").read_bytes()[:-9])
+    (cut / "all.parquet").write_bytes((cut / "all.parquet").read_bytes()[:-9])
     cut.rename(tmp_path / "cut")
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()

@@ -7,22 +7,24 @@ from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
 
-import pyarrow as pa
 import pytest
 
+from compare.base import formats
+from compare.cli import printing
 from compare.cli.commands import compare, generate, ingest, timers
 from compare.cli.commands import verify as verification
-from compare.cli.text import table
+from compare.cli.text import Sheet, shown, table
 from compare.traffic.tapes.description import Description
 from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START
 from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import WORKLOADS
-from compare.trial.bench.store import SCHEMAS, read_run
-from compare.trial.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT
+from compare.trial.bench.task import TASKS
 from compare.trial.oracle.mismatches import KINDS, Mismatch
 from compare.trial.pipeline.verify import Verdict, Verification
+from compare.trial.results.store import read_run
 from reports.summary import figures_of
 from tests.compare.small_tapes import tape_of
+from tests.reports.stored import call_rows
 from tests.reports.synthetic import write_synthetic
 from tests.words import tells
 from timers.rounding import Rounding
@@ -39,7 +41,6 @@ def plain(text):
 
 SIZES = (1000, 100_000)
 WHO = ("delay-queue", "hashed-wheel/tick=7ms", "unordered-list", "heapq-delay-queue")
-TASKS = (INSERT, CANCEL_ALL, HOLD, BY_EVENT, BY_CLOCK)
 SOURCES = ("logs/a-name-that-is-long.trace", "b/", "far/over/there/b", "uniform", "constant")
 
 
@@ -49,69 +50,64 @@ def run(tmp_path_factory):
     return read_run(write_synthetic(tmp_path_factory.mktemp("runs"), WHO, SIZES, SOURCES))
 
 
-def medians_of(rows, *names):
-    """The median by the values of these columns; None where it was over budget."""
+def medians_of(run, metric):
+    """The median by contestant, subject and size; None where it was over budget."""
     samples = defaultdict(list)
-    for row in rows.to_pylist():
-        samples[tuple(row[name] for name in names)].append(row["ns_per_operation"])
+    for row in run.rows:
+        if row.metric == metric:
+            samples[row[:3]].append(row.value)
     return {key: None if None in values else median(values) for key, values in samples.items()}
 
 
-def check_figures(words, wanted):
-    for word, value in zip(words, wanted, strict=True):
-        if value is None:
-            assert word == "-"
-        else:
-            assert float(word.replace(",", "")) == pytest.approx(value, abs=0.501)
-            assert ("." in word) == (value < 999.95)  # which is short enough
+def told(run):
+    """The lines of what `compare` prints, by the first words of their titles."""
+    text = shown(compare.sheets_of(figures_of(run)))
+    assert max(map(len, text.splitlines())) <= 80
+    parts = [part.splitlines() for part in text.split("\n\n")]
+    return {part[0].split(":")[0]: part[1:] for part in parts if ":" in part[0]}, parts[-1]
+
+
+def figures_in(lines, name):
+    """The figures of a contestant, which stand in the line of its name or below it."""
+    place = next(n for n, line in enumerate(lines) if line.split()[:1] == [name])
+    words = lines[place].replace(" *", "").replace(" +", "").split()[1:]
+    return words or lines[place + 1].split()
+
+
+def written(value):
+    return "-" if value is None else formats.significant(value).replace(formats.NO_BREAK, ",")
 
 
 def test_calls_are_told_by_their_medians_and_only_if_there_are_any(run):
-    assert compare.calls_text(figures_of(run)) == []
-    cases = [
-        ("delay-queue", "timer", 1, [500.0, 400.0, 300.0]),
-        ("delay-queue", "timer", 1000, [7.0, 9.0]),
-        ("delay-queue", "system-timer", 1, [1234.0]),
-        (None, "asyncio", 1, [2000.0]),
-    ]
+    assert "Schedule and cancel" not in shown(compare.sheets_of(figures_of(run)))
     rows = [
-        {"contestant": name, "interface": interface, "batch": batch, "pending": 3}
-        | {"operations": 5, "repeat": repeat, "ns_per_operation": ns}
-        for name, interface, batch, samples in cases
-        for repeat, ns in enumerate(samples)
+        *call_rows("delay-queue", "timer", 1, [500.0, 400.0, 300.0]),
+        *call_rows("delay-queue", "timer", 1000, [7.0, 9.0]),
+        *call_rows("delay-queue", "system-timer", 1, [1234.0]),
+        *call_rows("asyncio", "call_later", 1, [2000.0]),
     ]
-    called = replace(run, calls=pa.Table.from_pylist(rows, SCHEMAS["calls"]))
-    (text,) = compare.calls_text(figures_of(called))
-    assert [line.split() for line in text.splitlines()[1:]] == [
-        ["1", "1,000", "SystemTimer"],
-        ["delay-queue", "400.0", "8.0", "1,234"],
-        ["asyncio", "call_later", "2,000", "-", "-"],
-    ]
+    called = figures_of(replace(run, rows=[*run.rows, *rows]))
+    text = shown(compare.sheets_of(called))
+    part = next(part for part in text.split("\n\n") if part.startswith("Schedule and cancel"))
+    assert plain(part).endswith(
+        "one by one batches of 1,000 SystemTimer, one by one delay-queue 400 8.00 1,230"
+    )
 
 
 def test_a_comparison_is_told_by_the_medians_of_the_largest_size(run):
-    text = compare.text_of(figures_of(run))
-    assert max(map(len, text.splitlines())) <= 80
-    title, *parts, footnotes = (part.splitlines() for part in text.split("\n\n"))
-    assert tells(title[0], "ns 100,000 timers pending")
-    assert title[1].split()[:3] == ["insert", "cancel", "hold"]
-    cells = medians_of(run.samples, "contestant", "size", "operation", "driver")
-    held = {row["contestant"]: row["nbytes_per_timer"] for row in run.memory.to_pylist()}
-    for line, contestant in zip(title[3:], WHO, strict=True):
-        name, *words = line.replace(" *", "").replace(" +", "").split()
-        assert name == contestant
-        check_figures(
-            words, [*(cells[contestant, SIZES[-1], *task] for task in TASKS), held[contestant]]
-        )
-    cells = medians_of(run.replays, "contestant", "source")
-    shown = [["a-name-that-i~", "b/", "~/over/there/b", "uniform"], ["constant"]]
-    for number, (part, names) in enumerate(zip(parts, shown, strict=True)):
-        assert part[1].split() == names
-        sources = SOURCES[4 * number :][:4]
-        for line, contestant in zip(part[2:], WHO, strict=True):
-            words = line.replace(" *", "").replace(" +", "").split()
-            check_figures(words[1:], [cells[contestant, source] for source in sources])
-    marks = {line.split()[0]: line.split()[1] for line in title[3:]}
+    parts, footnotes = told(run)
+    times = medians_of(run, "time")
+    lines = parts["Time per operation"]
+    for contestant in WHO:
+        shown_times = figures_in(lines, contestant)
+        wanted = [written(times.get((contestant, task.name, SIZES[-1]))) for task in TASKS]
+        assert shown_times == wanted
+    held = medians_of(run, "at_rest")
+    memory = parts["Memory for each pending timer, and one timer more than there is room for"]
+    for contestant in WHO:
+        nbytes = held[contestant, "memory", SIZES[-1]]
+        assert figures_in(memory, contestant)[0] == formats.amount(nbytes)
+    marks = {line.split()[0]: line.split()[1] for line in lines if len(line.split()) > 1}
     assert (marks["hashed-wheel/tick=7ms"], marks["heapq-delay-queue"]) == ("+", "*")
     for mark, contestant, says in (
         ("*", "", "Python loop"),
@@ -122,29 +118,59 @@ def test_a_comparison_is_told_by_the_medians_of_the_largest_size(run):
     assert {line[0] for line in footnotes} == {"*", "+", "-"}
 
 
+def test_replays_are_told_by_their_medians(run):
+    text = shown(compare.sheets_of(figures_of(run)))
+    start = text.index("Replays: time per operation, median [ns]")
+    words = plain(text[start : text.index("Memory for")])
+    times = medians_of(run, "replay_time")
+    for contestant in WHO:
+        for source in SOURCES:
+            assert written(times[contestant, source, None]) in words
+
+
 def test_what_was_only_replayed_has_no_measurements(run):
-    replayed = replace(run, samples=run.samples.slice(0, 0), memory=run.memory.slice(0, 0))
-    text = compare.text_of(figures_of(replayed))
-    assert text.startswith("ns per replayed operation")
+    replayed = replace(run, rows=[row for row in run.rows if row.size is None])
+    text = shown(compare.sheets_of(figures_of(replayed)))
+    assert text.startswith("Replays: time per operation")
     assert "pending" not in text
 
 
-def test_a_comparison_as_json_has_the_median_of_each_sample(run):
-    medians = compare.medians(run)
-    assert (medians["run"], medians["traits"]) == (str(run.path), run.manifest["traits"])
-    assert medians["memory"] == run.memory.to_pylist()
-    for name, rows, keys in (
-        ("measurements", run.samples, ("contestant", "size", "operation", "driver")),
-        ("replays", run.replays, ("contestant", "source")),
-    ):
-        wanted = medians_of(rows, *keys)
-        shown = {tuple(row[key] for key in keys): row for row in medians[name]}
-        assert {key: row["ns_per_operation"] for key, row in shown.items()} == wanted
-        assert len(medians[name]) == len(wanted)
-        for key, row in shown.items():
-            assert row["samples"] == (0 if wanted[key] is None else 5)
-            assert not {"repeat", "seconds"} & row.keys()
-    assert medians["replays"][0]["counters"] == {"comparisons": 12_345}
+def test_what_is_missing_is_told(run):
+    _, footnotes = told(replace(run, missing=["calls", "replay-1"]))
+    assert footnotes[-1] == "not finished: calls, replay-1"
+
+
+def test_a_comparison_as_json_has_the_statistics_of_each_metric(run):
+    values = printing.values(figures_of(run), run)
+    assert (values["run"], values["missing"]) == (str(run.path), [])
+    assert values["contestants"] == run.manifest["contestants"]
+    shown_figures = {
+        (figure["contestant"], figure["subject"], figure["size"], figure["metric"]): figure
+        for figure in json.loads(json.dumps(values))["figures"]
+    }
+    assert len(shown_figures) == len(values["figures"])
+    for metric in ("time", "replay_time", "at_rest", "comparisons", "fired", "pause"):
+        for key, wanted in medians_of(run, metric).items():
+            assert shown_figures[(*key, metric)]["value"] == wanted
+    samples = [row.value for row in run.rows if row[:4] == ("delay-queue", "hold", 1000, "time")]
+    time = shown_figures["delay-queue", "hold", 1000, "time"]
+    assert (time["n"], time["unit"], time["ratio"]) == (5, "ns", 1.0)
+    assert (time["least"], time["greatest"]) == (min(samples), max(samples))
+    assert time["low"] <= time["median"] == time["value"] <= time["high"]
+    over = shown_figures["unordered-list", "expiry-clock", 100_000, "time"]
+    assert (over["value"], over["note"]) == (None, "over budget")
+
+
+def test_a_comparison_in_markdown_has_all_statistics(run):
+    text = shown(compare.sheets_of(figures_of(run), whole=True), as_markdown=True)
+    hold = text[text.index("### Time per operation: Hold, N = 100,000") :].splitlines()
+    assert hold[2].startswith("|  | median [ns] | least [ns] |")
+    assert hold[3] == "|:--|--:|--:|--:|--:|"
+    assert hold[4].startswith("| delay-queue | ")
+    clock = text[text.index("### Time per operation: Expiry, clock-driven") :].splitlines()
+    assert "| over budget at 100,000 |" in next(
+        line for line in clock if line.startswith("| unordered")
+    )
 
 
 # ---- replay
@@ -398,3 +424,26 @@ def test_a_table_uses_all_80_columns_before_it_is_broken():
         "x",
         " " * 27 + "9  " + "c" * 20,
     ]
+
+
+def test_headings_are_wrapped_before_names_stand_alone():
+    rows = [["", *["a long heading"] * 5], ["name", *["7"] * 4, "1,234,567,890,123"]]
+    first, second, figures = table(rows)
+    assert first.split() == ["a", "long"] * 4
+    assert second.split() == [*["heading"] * 4, "a", "long", "heading"]
+    assert figures.split() == rows[1]
+    assert max(map(len, (first, second, figures))) <= 80
+
+
+def test_columns_that_do_not_fit_are_divided():
+    rows = [["", *(f"{n}" * 20 for n in range(6))], ["name", *"abcdef"]]
+    lines = table(rows)
+    assert max(map(len, lines)) <= 80
+    named = [line.split() for line in lines if "name" in line]
+    assert named == [["name", *"abc"], ["name", *"def"]]
+
+
+def test_a_sheet_in_markdown_escapes_what_has_a_meaning():
+    sheet = Sheet("a_b *", [["", "x|y"], ["<i>", "1"]], ["`note`"])
+    assert sheet.markdown() == ("### a_b *\n\n|  | x\\|y |\n|:--|--:|\n| \\<i> | 1 |\n\n\\`note\\`")
+    assert sheet.text() == "a_b *\n     x|y\n<i>    1\n`note`"

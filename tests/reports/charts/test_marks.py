@@ -4,22 +4,20 @@ from dataclasses import replace
 from statistics import median
 
 import pytest
-from matplotlib import rc_context
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
+from compare.base import formats
 from compare.trial.bench.task import TASKS
-from reports import formats
-from reports.charts import pending, replays, trade_off
-from reports.charts.pictures import SETTINGS
+from compare.trial.results.metrics import METRICS
+from reports.catalogue import plots, replays_plots
+from reports.charts import drawn as draw
 from tests.reports.primes import IDLE, LABELS, OVER_REPLAY, SIZES, SOURCES
 
 
 @pytest.fixture(scope="module")
 def drawn(distinct):
-    kinds = (pending.times, pending.work, replays.draw, trade_off.draw, pending.memory)
-    with rc_context(SETTINGS):
-        return {picture.name: picture for draw in kinds for picture in draw(distinct)}
+    return {plot.name: draw(plot) for each in plots(distinct).values() for plot in each}
 
 
 def points(picture):
@@ -69,7 +67,7 @@ def test_work(primes, drawn, task):
     expected = {}
     for (label, of, counter, size), (count, operations) in primes.counts.items():
         if of == task and count:
-            panel = formats.cut(formats.counter_title(counter), 19)
+            panel = formats.cut(METRICS[counter].title, 19)
             expected.setdefault((label, panel), {})[size] = count / operations
     assert marks.keys() == expected.keys()
     for key, counts in expected.items():
@@ -97,7 +95,7 @@ def test_replays(primes, drawn):
 
 def test_time_against_precision(primes, distinct, drawn):
     marks, expected = points(drawn["trade-off"]), set()
-    for source in distinct.replays:
+    for source in distinct.sources:
         for label in LABELS:
             row = primes.rows.get((label, source.name), {})
             if row.get("lateness_min") is None:  # nothing fired, or it was over budget
@@ -113,9 +111,10 @@ def test_time_against_precision(primes, distinct, drawn):
 
 
 def test_a_source_over_budget_for_every_timer_has_no_column(distinct):
-    first, *others = distinct.replays
-    [picture] = replays.draw(replace(distinct, replays={**distinct.replays, first: {}}))
-    [axes] = picture.figure.axes
+    first, *others = distinct.sources
+    left = {key: each for key, each in distinct.figures.items() if key.subject != first.name}
+    [plot] = replays_plots(replace(distinct, figures=left))
+    [axes] = draw(plot).figure.axes
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert labels == [source.short for source in others]
 

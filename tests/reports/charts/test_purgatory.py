@@ -3,12 +3,11 @@
 from statistics import median
 
 import pytest
-from matplotlib import rc_context
 from matplotlib.lines import Line2D
 
-from reports.charts.pictures import SETTINGS
-from reports.charts.purgatory import draw
+from reports.charts import drawn as draw
 from reports.palette import INK
+from reports.purgatory import plots
 from reports.summary import Summary
 from reports.trials import Case
 from tests.reports.trials import LIMITS, RATES, trials
@@ -38,8 +37,7 @@ PANELS = {
 
 
 def draw_all(rows):
-    with rc_context(SETTINGS):
-        return {chart.name: chart for chart in draw(Summary({}, (), {}, {}, {}, {}, trials=rows))}
+    return {plot.name: draw(plot) for plot in plots(Summary({}, (), trials=rows))}
 
 
 @pytest.fixture(scope="module")

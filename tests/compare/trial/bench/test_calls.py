@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from compare.trial.bench import calls as module
-from compare.trial.bench.calls import SERVICE, SHORTEST, TIMER, Calls, event_loops
+from compare.trial.bench.calls import LOOP, SERVICE, SHORTEST, TIMER, Calls, Way, event_loops
 from compare.trial.oracle.compiled import AgreementError
 from compare.trial.replay.contestant import contestant
 from tests.compare.conftest import SMALL_CALLS
@@ -27,10 +27,7 @@ def calls(*timers, repeats=2, budget=1e9, **options):
 
 
 def keys(measured):
-    return [
-        (row["contestant"], row["interface"], row["batch"], row["repeat"])
-        for row in measured.samples
-    ]
+    return [(row.contestant, *Way.of(row.subject), row.repeat) for row in measured.rows]
 
 
 def test_every_timer_and_event_loop_is_called_in_every_way():
@@ -39,21 +36,22 @@ def test_every_timer_and_event_loop_is_called_in_every_way():
         for name in names():
             expected += [(name, TIMER, batch, repeat) for batch in BATCHES]
             expected.append((name, SERVICE, 1, repeat))
-        expected += [(None, name, 1, repeat) for name in event_loops()]
+        expected += [(name, LOOP, 1, repeat) for name in event_loops()]
     measured = calls(*names())
     assert keys(measured) == expected
-    assert all(row["ns_per_operation"] > 0 and row["pending"] == OTHERS for row in measured.samples)
-    assert {row["operations"] for row in measured.samples} == {PAIRS, 100}
+    assert all(row.value > 0 and row.size == OTHERS for row in measured.rows)
+    assert {row.metric for row in measured.rows} == {"call_time"}
 
 
 def test_a_sample_is_the_second_round_of_a_pair_with_one_advance(clock):
     measured = calls(OWN, clock=clock)
-    timed = {row["batch"]: row for row in measured.samples if row["interface"] == TIMER}
+    ways = [(Way.of(row.subject), row) for row in measured.rows]
+    timed = {way.batch: row for way, row in ways if way.interface == TIMER}
     for batch, row in timed.items():
         pairs = max(PAIRS, batch)
         single = Timed.SCHEDULE + Timed.CANCEL if batch == 1 else 0  # it times no batch form
         seconds = single + Timed.ADVANCE / pairs
-        assert row["ns_per_operation"] == pytest.approx(seconds * 1e9)
+        assert row.value == pytest.approx(seconds * 1e9)
 
 
 def test_fewer_samples_if_all_would_take_longer_than_the_budget(clock):
@@ -61,7 +59,7 @@ def test_fewer_samples_if_all_would_take_longer_than_the_budget(clock):
     spent = clock.seconds
     for budget, repeats in ((spent * 0.5, 1), (spent * 2.5, 2), (spent * 9, 4)):
         measured = calls(OWN, clock=clock, repeats=4, budget=budget)
-        counts = [row["repeat"] for row in measured.samples if row["interface"] == SERVICE]
+        counts = [row.repeat for row in measured.rows if row.subject == Way(SERVICE, 1).name]
         assert counts == list(range(repeats))
         assert measured.steps == 4 * whole.steps
 
@@ -93,7 +91,10 @@ def test_a_timer_without_batch_forms_is_called_one_by_one(monkeypatch):
     for cls in (HeapqDelayQueue, Timer):
         monkeypatch.delattr(cls, "schedule_many")
     measured = calls("heapq-delay-queue", repeats=1)
-    assert [row["interface"] for row in measured.samples] == [TIMER, *event_loops()]
+    assert [row[:2] for row in measured.rows] == [
+        ("heapq-delay-queue", "timer 1"),
+        *((name, "call_later 1") for name in event_loops()),
+    ]
 
 
 def test_the_delays_are_the_same_for_all_and_nothing_expires():
@@ -124,8 +125,8 @@ def test_event_loops_are_closed_and_the_collector_is_left_as_it_was(clock, monke
             assert gc.isenabled() == collecting
         finally:
             gc.enable()
-    assert keys(measured) == [(None, "asyncio", 1, 0)]
-    assert measured.samples[0]["ns_per_operation"] == 1e9  # of the second turn
+    assert keys(measured) == [("asyncio", LOOP, 1, 0)]
+    assert measured.rows[0].value == 1e9  # of the second turn
     assert len(loops) == 2 and all(loop.is_closed() for loop in loops)
     monkeypatch.setattr(HeapqDelayQueue, "cancel", lambda timer, handle: 1 / 0)
     with pytest.raises(ZeroDivisionError):

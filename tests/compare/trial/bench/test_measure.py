@@ -6,12 +6,13 @@ import pytest
 from compare.traffic.tapes.tape import CANCEL, START, part, validate
 from compare.trial.bench import measure, work
 from compare.trial.bench.measure import Bench, overhead
-from compare.trial.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, TASKS, Task
+from compare.trial.bench.task import BY_CLOCK, BY_EVENT, BY_NAME, CANCEL_ALL, HOLD, INSERT, TASKS
 from compare.trial.bench.work import SETTLE, tapes_of
 from compare.trial.oracle.compiled import NEVER, AgreementError, expect
 from compare.trial.replay import loops
 from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.replay.engine import OverBudgetError, ReplayError, replay
+from compare.trial.results.schema import MEMORY
 from tests.compare.clocks import COSTS, FakeClock, spend_in_compiled_code
 from tests.compare.conftest import SMALL
 from tests.compare.own_timers import Timed
@@ -135,34 +136,51 @@ def measured():
 LOOPS = [name for name in names() if contestant(name).engine != COMPILED]
 
 
+def rows(done, *metrics):
+    return [row for row in done.rows if row.metric in metrics]
+
+
 def task_of(row):
-    return Task(row["operation"], row["driver"])
+    return BY_NAME[row.subject]
 
 
 def counter(done, name, size, task, which):
-    case = {"contestant": name, "size": size, **task._asdict(), "counter": which}
-    (row,) = (row for row in done.counters if case.items() <= row.items())
-    return row["count"], row["operations"]
+    """A count per operation."""
+    (row,) = (row for row in rows(done, which) if row[:3] == (name, task.name, size))
+    assert row.repeat is None
+    return row.value
+
+
+def operations_of(done):
+    return {task_of(row): row.value for row in rows(done, "operations")}
+
+
+def growth(done):
+    """Seconds of the insert that makes a timer grow, by repeat, of each size."""
+    seconds = {}
+    for row in rows(done, "pause"):
+        seconds.setdefault(row.size, []).append(row.value / 1e3)
+    return [*seconds.values()]
 
 
 def test_counters_are_of_the_task_alone(measured):
     for size in SIZES:
-        assert counter(measured, "delay-queue", size, HOLD, "comparisons")[1] == HOLD_PAIRS
         # The naive list looks at every pending timer in every unit, and asks only when something
         # fires by events.
-        looks, _ = counter(measured, "unordered-list", size, BY_CLOCK, "timers_touched")
+        looks = counter(measured, "unordered-list", size, BY_CLOCK, "timers_touched")
         _, _, fired, units, moments = facts(size)
-        assert looks > units * size * 0.3
+        assert looks * fired > units * size * 0.3
         # A timer without a kernel counts nothing else, but its advances are known.
         for name in ("unordered-list", "heapq-delay-queue"):
             for task, advances, idle in [
                 (BY_CLOCK, units, units - moments),
                 (BY_EVENT, moments, 0),
             ]:
-                assert counter(measured, name, size, task, "advances") == (advances, fired)
-                assert counter(measured, name, size, task, "idle_advances") == (idle, fired)
-    actual = {row["counter"] for row in measured.counters if row["contestant"] in LOOPS}
-    assert actual == {"advances", "idle_advances"}
+                assert counter(measured, name, size, task, "advances") == advances / fired
+                assert counter(measured, name, size, task, "idle_advances") == idle / fired
+    figures = {row.metric for row in measured.rows if row.contestant in LOOPS}
+    of_tasks = {"time", "operations", "advances", "idle_advances"}
+    assert figures == of_tasks | {"at_rest", "at_peak", "grown", "pause"}
 
 
 @pytest.mark.parametrize("name", ["unordered-list", "delay-queue", "hierarchical-wheel"])
@@ -175,33 +193,50 @@ def test_counters_are_those_of_the_same_operations_on_the_timer(measured, name):
 
     inserted, settled, cancelled = map(counters, (300, 301, 601))
     for which, value in inserted.items():
-        assert counter(measured, name, 300, INSERT, which) == (value, 300)
+        assert counter(measured, name, 300, INSERT, which) == value / 300
         actual = counter(measured, name, 300, CANCEL_ALL, which)
-        assert actual == (cancelled[which] - settled[which], 300)
+        assert actual == (cancelled[which] - settled[which]) / 300
 
 
 def test_memory_is_told_full_and_grown_and_while_it_grows(measured):
-    for figure in measured.memory:
-        size = figure["capacity"]
-        assert len(figure["growth_seconds"]) == 2
-        assert figure["nbytes_per_timer"] == figure["nbytes"] / size
-        if figure["contestant"] not in LOOPS:
-            created = contestant(figure["contestant"]).new("ms", 0, size)
-            assert figure["nbytes"] == created.nbytes
-            created.reserve(size + 1)
-            assert figure["grown_nbytes"] == created.nbytes > figure["nbytes"]
-            # The old places are still there while they are copied to the new ones.
-            copied = figure["peak_nbytes"] - figure["grown_nbytes"] - 24 * size
-            assert 0 <= copied < figure["nbytes"] + 4000
+    for name in names():
+        for size in SIZES:
+            held = {
+                row.metric: row.value * size
+                for row in rows(measured, "at_rest", "at_peak", "grown")
+                if row[:3] == (name, MEMORY, size)
+            }
+            pauses = [row for row in rows(measured, "pause") if row[:3] == (name, MEMORY, size)]
+            assert [row.repeat for row in pauses] == [0, 1]
+            if name not in LOOPS:
+                created = contestant(name).new("ms", 0, size)
+                assert held["at_rest"] == pytest.approx(created.nbytes)
+                created.reserve(size + 1)
+                assert held["at_rest"] < held["grown"] == pytest.approx(created.nbytes)
+                # The old places are still there while they are copied to the new ones.
+                copied = held["at_peak"] - held["grown"] - 24 * size
+                assert -1 <= copied < held["at_rest"] + 4000
 
 
 def test_slots_are_told_of_wheels_after_holding(measured):
-    for figure in measured.slots:
-        assert figure["size"] * 0.85 < figure["pending"] <= figure["size"]
-        if figure["contestant"] in ("hierarchical-wheel", "cascading-wheel"):
-            assert figure["in_slots"] == figure["pending"]
+    shares = rows(measured, "in_slots")
+    assert {row.contestant for row in shares} == {n for n in names() if n.endswith("wheel")}
+    for row in shares:
+        assert (row.subject, row.repeat) == ("hold", None)
+        if row.contestant in ("hierarchical-wheel", "cascading-wheel"):
+            assert row.value == 1
         else:  # most wait in a list: what is beyond 512 units; what has arrived since the last tick
-            assert figure["in_slots"] < figure["pending"] / 4
+            assert row.value < 1 / 4
+
+
+def test_a_size_is_stored_when_it_is_finished():
+    stored = {}
+    done = bench("delay-queue", sizes=[300, 32])
+    done.run(store=lambda name, rows: stored.update({name: rows}))
+    assert [*stored] == done.tasks == ["pending-32", "pending-300"]
+    assert [row for rows in stored.values() for row in rows] == done.rows
+    for size, of_size in zip((32, 300), stored.values(), strict=True):
+        assert {row.size for row in of_size} == {size}
 
 
 @pytest.mark.parametrize(
@@ -241,8 +276,8 @@ def test_what_is_timed_counts_nothing(monkeypatch):
 def seconds_of(done):
     """Task -> seconds per operation, by repeat, as the samples of one contestant have it."""
     seconds = {}
-    for sample in done.samples:
-        seconds.setdefault(task_of(sample), []).append(sample["ns_per_operation"] / 1e9)
+    for row in rows(done, "time"):
+        seconds.setdefault(task_of(row), []).append(row.value / 1e9)
     return seconds
 
 
@@ -262,7 +297,7 @@ def test_each_task_is_timed_alone_and_from_its_first_call_to_its_last(clock):
         BY_EVENT: t.FIRE + (t.ADVANCE + t.WAKE) * moments / fired,
     }
     assert seconds_of(done) == {task: [pytest.approx(each[task], rel=1e-12)] * 2 for task in TASKS}
-    operations = {task_of(sample): sample["operations"] for sample in done.samples}
+    operations = operations_of(done)
     # Without a kernel, each scenario is run once: insert is part of all three, and hold of two.
     assert operations == {
         INSERT: 3 * size,
@@ -271,7 +306,7 @@ def test_each_task_is_timed_alone_and_from_its_first_call_to_its_last(clock):
         BY_CLOCK: fired,
         BY_EVENT: fired,
     }
-    assert [figure["growth_seconds"] for figure in done.memory] == [[t.SCHEDULE] * 2]
+    assert growth(done) == [[pytest.approx(t.SCHEDULE)] * 2]
 
 
 def test_an_empty_call_is_subtracted_from_compiled_code(clock, monkeypatch):
@@ -284,7 +319,7 @@ def test_an_empty_call_is_subtracted_from_compiled_code(clock, monkeypatch):
     assert seconds[HOLD] == [2 * cost["run"]] * 2  # two operations
     assert seconds[BY_EVENT] == [cost["drain"]] * 2
     # What is short is run several times: to cancel 2000, and to let 500 fire.
-    operations = {task_of(sample): sample["operations"] for sample in done.samples}
+    operations = operations_of(done)
     fired = operations[BY_CLOCK]
     assert 35 <= fired <= 40
     assert operations == {
@@ -311,7 +346,7 @@ def test_a_call_quicker_than_an_empty_one_takes_no_time(clock, monkeypatch):
     monkeypatch.setattr(measure, "overhead", lambda *_: dict.fromkeys(TASKS, 1e9))
     done = bench(OWN + "Timed", sizes=[32], repeats=1, clock=clock)
     done.run()
-    assert {sample["ns_per_operation"] for sample in done.samples} == {0.0}
+    assert {row.value for row in rows(done, "time")} == {0.0}
 
 
 def changing(factors):
@@ -330,11 +365,11 @@ def test_a_sample_is_of_its_own_repeat(clock):
     for size, factors in {32: [5, 2, 3], 300: [7, 11, 4]}.items():
         for task, seconds in ((INSERT, Timed.SCHEDULE), (CANCEL_ALL, Timed.CANCEL)):
             assert [
-                (sample["repeat"], sample["ns_per_operation"])
-                for sample in done.samples
-                if (sample["size"], task_of(sample)) == (size, task)
+                (row.repeat, row.value)
+                for row in rows(done, "time")
+                if (row.size, task_of(row)) == (size, task)
             ] == [(k, seconds * 1e9 * factor) for k, factor in enumerate(factors)]
-    assert [figure["growth_seconds"] for figure in done.memory] == [[15, 6, 9], [21, 33, 12]]
+    assert growth(done) == [[15, 6, 9], [21, 33, 12]]
 
 
 def test_contestants_take_turns_and_smaller_sizes_come_first(clock):
@@ -349,8 +384,8 @@ def test_contestants_take_turns_and_smaller_sizes_come_first(clock):
         *(steps("checking", 200) + 2 * steps("timing", 200)),
         *(steps("checking", 900) + 2 * steps("timing", 900)),
     ]
-    right = [row for row in done.samples if row["contestant"] == OWN + "Right"]
-    assert {row["ns_per_operation"] for row in right} == {0.0}
+    right = [row for row in rows(done, "time") if row.contestant == OWN + "Right"]
+    assert {row.value for row in right} == {0.0}
 
 
 # ---- the budget
@@ -358,18 +393,19 @@ def test_contestants_take_turns_and_smaller_sizes_come_first(clock):
 
 def stopped(done):
     """Task -> the size at which it was over budget; each is told once."""
-    rows = [row for row in done.samples if row["ns_per_operation"] is None]
-    sizes = {task_of(row): row["size"] for row in rows}
-    assert len(sizes) == len(rows)
+    over = [row for row in rows(done, "time") if row.value is None]
+    assert {(row.repeat, row.note) for row in over} <= {(None, "over budget")}
+    sizes = {task_of(row): row.size for row in over}
+    assert len(sizes) == len(over)
     return sizes
 
 
 def timed(done):
     """Task -> the sizes at which it was timed."""
     sizes = {}
-    for figure in done.samples:
-        if figure["ns_per_operation"] is not None:
-            sizes.setdefault(task_of(figure), []).append(figure["size"])
+    for row in rows(done, "time"):
+        if row.value is not None:
+            sizes.setdefault(task_of(row), []).append(row.size)
     return sizes
 
 
@@ -401,7 +437,7 @@ def test_what_comes_after_a_task_over_budget_is_over_budget(clock):
 def test_a_timer_for_which_everything_is_over_budget_has_no_figures(clock):
     done = within(1.0, [40, 400], clock)
     assert stopped(done) == dict.fromkeys(TASKS, 40)
-    assert not done.memory and not done.counters and not timed(done)
+    assert {row.metric for row in done.rows} == {"time"} and not timed(done)
 
 
 def test_a_compiled_task_is_stopped_soon_after_the_budget(clock, monkeypatch):
@@ -439,4 +475,4 @@ def test_repeats_end_before_they_exceed_the_budget_but_one_is_made(clock):
     for share, repeats in ((1.0, 1), (1.9, 1), (2.0, 2)):
         done = bench(OWN + "Timed", sizes=[40], repeats=5, budget=share * seconds, clock=clock)
         done.run()
-        assert {sample["repeat"] for sample in done.samples} - {None} == set(range(repeats))
+        assert {row.repeat for row in rows(done, "time")} - {None} == set(range(repeats))

@@ -2,6 +2,7 @@ import dataclasses
 import re
 import sys
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -10,16 +11,18 @@ from tqdm import tqdm
 from compare.traffic.tapes.tape import ARM, CANCEL, OP_COUNTS, START
 from compare.traffic.tapes.trace import TraceError, write_trace
 from compare.traffic.workloads.catalogue import WorkloadError, make
-from compare.trial.bench.calls import Calls
+from compare.trial.bench.calls import Calls, event_loops
 from compare.trial.bench.comparison import DEFAULT_WORKLOADS, Comparison, workloads_of
 from compare.trial.bench.measure import Bench
 from compare.trial.bench.run import run_comparison
 from compare.trial.bench.sources import trace_source, workload_source
-from compare.trial.bench.store import latest_run, read_run
 from compare.trial.bench.task import TASKS
 from compare.trial.bench.work import tapes_of
 from compare.trial.oracle.compiled import AgreementError, expect
 from compare.trial.replay.contestant import ContestantError, contestant
+from compare.trial.results.metrics import is_counter
+from compare.trial.results.store import latest_run, read_run
+from reports.summary import figures_of
 from tests.compare.conftest import SMALL as SHORT
 from tests.compare.own_timers import Timed
 from tests.compare.small_tapes import tape_of
@@ -66,42 +69,63 @@ def compare(tmp_path):
     return compare
 
 
-def columns(table, *names):
-    return [tuple(row[name] for name in names) for row in table.to_pylist()]
+def rows(run, *metrics, **where):
+    """The rows of these metrics, whose columns have these values."""
+    return [
+        row for row in run.rows if row.metric in metrics and where.items() <= row._asdict().items()
+    ]
 
 
-def rows(table, **where):
-    return [row for row in table.to_pylist() if where.items() <= row.items()]
+def columns(found, *names):
+    return [tuple(getattr(row, name) for name in names) for row in found]
 
 
-def test_samples_are_stored_by_size_task_contestant_and_repeat(run):
-    stored = columns(run.samples, "size", "operation", "driver", "contestant", "repeat")
-    assert stored == [
-        (size, *task, name, repeat)
+def count(run, metric, **where):
+    """The value of the one row."""
+    (row,) = rows(run, metric, **where)
+    return row.value
+
+
+def test_every_time_is_stored_by_size_task_contestant_and_repeat(run):
+    stored = columns(rows(run, "time"), "size", "subject", "contestant", "repeat")
+    assert sorted(stored) == sorted(
+        (size, task.name, name, repeat)
         for size in SIZES
         for task in TASKS
         for name in names()
         for repeat in (0, 1)
-    ]
+    )
 
 
-def test_each_figure_is_in_its_table(run):
-    assert set(run.calls["contestant"].to_pylist()) == {*names(), None}
-    assert set(columns(run.counters, "contestant", "driver")) >= {
-        (name, driver) for name in names() for driver in ("clock", "event")
-    }
-    expected = [(name, size) for size in SIZES for name in names()]
-    assert columns(run.memory, "contestant", "capacity") == expected
-    wheels = [case for case in expected if case[0].endswith("wheel")]
-    assert columns(run.slots, "contestant", "size") == wheels
+def test_each_figure_is_in_the_table(run):
+    assert {row.contestant for row in rows(run, "call_time")} == {*names(), *event_loops()}
+    for metric in ("advances", "idle_advances"):
+        assert {*columns(rows(run, metric), "contestant", "subject")} == {
+            (name, subject) for name in names() for subject in ("expiry-clock", "expiry-event")
+        }
+    expected = {(name, size) for size in SIZES for name in names()}
+    for metric in ("at_rest", "at_peak", "grown"):
+        assert {*columns(rows(run, metric), "contestant", "size")} == expected
+    wheels = {case for case in expected if case[0].endswith("wheel")}
+    assert {*columns(rows(run, "in_slots"), "contestant", "size")} == wheels
+
+
+def test_a_task_is_a_size_the_calls_or_a_source(run):
+    tasks = [*(f"pending-{size}" for size in sorted(SIZES)), "calls", "replay-0", "replay-1"]
+    assert [*run.manifest["tasks"]] == tasks
+    assert sum(run.manifest["tasks"].values()) == len(run.rows)
 
 
 def test_replays_keep_their_counters(run):
-    for row in run.replays.to_pylist():
-        if contestant(row["contestant"]).engine == "python loop":
-            assert row["counters"] is None
-        else:
-            assert dict(row["counters"]).keys() >= {"comparisons", "clock_visits"}
+    for source in run.manifest["sources"]:
+        for name in names():
+            counters = {
+                row.metric
+                for row in run.rows
+                if row[:3] == (name, source["name"], None) and is_counter(row.metric)
+            }
+            compiled = contestant(name).engine != "python loop"
+            assert (counters >= {"comparisons", "clock_visits"}) == compiled == bool(counters)
 
 
 def test_all_shards_of_a_trace_are_replayed(run):
@@ -110,10 +134,11 @@ def test_all_shards_of_a_trace_are_replayed(run):
     assert source["details"] == {"kind": "test"}
     assert source["description"]["armed"] == source["starts"] + source["rearms"] + source["arms"]
     assert workload["description"] is None
-    assert {row["operations"] for row in rows(run.replays, source=source["name"])} == {800}
-    replayed = rows(run.replays, source=source["name"], contestant="hashed-wheel")[0]
-    assert replayed["fired"] > 0
-    assert 0 < replayed["lateness_min"] < replayed["lateness_max"] <= 100
+    assert {row.value for row in rows(run, "operations", subject=source["name"])} == {800}
+    replayed = {"subject": source["name"], "contestant": "hashed-wheel"}
+    assert count(run, "fired", **replayed) > 0
+    low, high = (count(run, f"lateness_{end}", **replayed) for end in ("min", "max"))
+    assert 0 < low < high <= 100
 
 
 def test_the_manifest_tells_what_was_run_where(run):
@@ -127,10 +152,11 @@ def test_the_manifest_tells_what_was_run_where(run):
     }
     assert expected.items() <= parameters.items()
     assert manifest["versions"]["numba"] and manifest["machine"]["cores"] >= 1
-    assert [traits["timer"] for traits in manifest["traits"]] == names()
+    assert [entry["timer"] for entry in manifest["contestants"]] == names()
+    assert (manifest["kind"], manifest["agreement"]["contestants"]) == ("comparison", len(names()))
     # Of each timer, filling once and holding twice at each size, and three tapes of two sources.
     assert manifest["agreement"]["tapes"] == len(names()) * (len(SIZES) * 3 + 3)
-    replayed = sum(row["fired"] for row in rows(run.replays, repeat=0))
+    replayed = sum(row.value for row in rows(run, "fired"))
     measured = sum(
         expect(tape, size, contestant(name).rounding("ms")).fired
         for size in SIZES
@@ -141,7 +167,8 @@ def test_the_manifest_tells_what_was_run_where(run):
     assert manifest["agreement"]["expiries"] == replayed + measured
     workload = manifest["sources"][1]
     assert workload["details"]["seed"] == SMALL.seed
-    assert workload["timers"] == rows(run.replays, source=workload["name"])[0]["scheduled"]
+    of_first = {"subject": workload["name"], "contestant": names()[0]}
+    assert workload["timers"] == count(run, "scheduled", **of_first)
 
 
 def test_a_replay_is_timed_over_all_shards(tmp_path, compare, clock, monkeypatch):
@@ -158,49 +185,52 @@ def test_a_replay_is_timed_over_all_shards(tmp_path, compare, clock, monkeypatch
     _, *checked, a0, b0, a1, b1, a2, b2 = Timed.instances
     seconds = [a0.spent + b0.spent, a1.spent + b1.spent, a2.spent + b2.spent]
     assert len(set(seconds)) == 3
-    assert columns(run.replays, "repeat", "seconds", "ns_per_operation") == [
-        (repeat, spent, 1e9 * spent / 800) for repeat, spent in enumerate(seconds)
+    assert columns(rows(run, "replay_time"), "repeat", "value") == [
+        (repeat, 1e9 * spent / 800) for repeat, spent in enumerate(seconds)
     ]
     assert sum(timer.spent for timer in checked) == a0.spent / a0.factor + b0.spent / b0.factor
-    first = run.replays.to_pylist()[0]
-    assert (first["operations"], first["scheduled"]) == (800, trace.totals["starts"])
-    assert first["wakeups"] > 0
+    counts = count(run, "operations"), count(run, "scheduled")
+    assert counts == (800, trace.totals["starts"])
+    assert count(run, "wakeups") > 0
 
 
 def test_a_replay_over_budget_is_not_timed(tmp_path, compare, clock):
     """The first shard is within the budget, and both together are not."""
     trace, timers = keepalive(tmp_path / "two.trace"), (OWN + "Timed", OWN + "Right")
-    whole = rows(compare(trace, timers=timers, clock=clock).replays, contestant=OWN + "Timed")
-    run = compare(trace, timers=timers, budget=whole[0]["seconds"] * 0.9, clock=clock)
-    (row,) = rows(run.replays, contestant=OWN + "Timed")
-    assert row["operations"] == run.manifest["sources"][0]["operations"] == 800
-    assert row["ns_per_operation"] is row["repeat"] is row["scheduled"] is row["counters"] is None
-    assert len(rows(run.replays, contestant=OWN + "Right")) == 2
+    whole = compare(trace, timers=timers, clock=clock)
+    seconds = rows(whole, "replay_time", contestant=OWN + "Timed")[0].value * 800 / 1e9
+    run = compare(trace, timers=timers, budget=seconds * 0.9, clock=clock)
+    (row,) = (row for row in run.rows if row.contestant == OWN + "Timed")
+    assert row[1:] == (str(trace.path), None, "replay_time", None, None, "over budget")
+    assert len(rows(run, "replay_time", contestant=OWN + "Right")) == 2
     assert run.manifest["agreement"]["tapes"] == 2
-    assert run.samples.num_rows == run.memory.num_rows == run.calls.num_rows == 0
+    assert {row.size for row in run.rows} == {None}
 
 
 def test_replays_are_repeated_within_the_budget(compare, clock):
     options = {"timers": (OWN + "Timed",), "workloads": ("constant",), "repeats": 3}
-    seconds = compare(**options, clock=clock).replays["seconds"][0].as_py()
+    whole = compare(**options, clock=clock)
+    seconds = rows(whole, "replay_time")[0].value * count(whole, "operations") / 1e9
     for share, repeats in ((1.9, 1), (2.0, 2)):
         run = compare(**options, budget=seconds * share, clock=clock)
-        assert run.replays["repeat"].to_pylist() == list(range(repeats))
+        assert columns(rows(run, "replay_time"), "repeat") == [(n,) for n in range(repeats)]
 
 
 def test_contestants_may_differ_in_parameters_alone(compare, monkeypatch):
     called = []
-    monkeypatch.setattr(Calls, "run", lambda calls, step: called.append(calls))
+    monkeypatch.setattr(
+        Calls, "run", lambda calls, step, store: called.append(calls) or store("calls", [])
+    )
     timers = ("hashed-wheel", "hashed-wheel/tick=1/wheel-size=64", OWN + "Right")
     run = compare(timers=timers, sizes=(40,), repeats=1, budget=3e9)
     assert [(calls.budget, calls.seed) for calls in called] == [(1e9, SMALL.seed)]  # a third
-    described = [(traits["timer"], traits["settings"]) for traits in run.manifest["traits"]]
+    described = [(traits["timer"], traits["settings"]) for traits in run.manifest["contestants"]]
     assert described == [
         ("hashed-wheel", {}),
         ("hashed-wheel", {"tick": 1, "wheel_size": 64}),
         (OWN + "Right", {}),
     ]
-    assert set(run.samples["contestant"].to_pylist()) == set(timers)
+    assert {row.contestant for row in rows(run, "time")} == set(timers)
 
 
 @pytest.mark.parametrize("name", ["Late", "Moody"])
@@ -208,6 +238,38 @@ def test_nothing_is_stored_of_a_timer_that_disagrees(tmp_path, compare, name):
     with pytest.raises(AgreementError):
         compare(timers=(OWN + name,), workloads=("constant",), operations=5000)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("after", ["calling", "timing delay-queue on constant", "checking"])
+def test_of_an_interrupted_comparison_the_finished_tasks_stay(
+    tmp_path, compare, monkeypatch, after
+):
+    """It is interrupted when the calls begin, in the last source, and before anything is done."""
+
+    class Bar:
+        def set_description_str(self, text, refresh):
+            if text.startswith(after):
+                raise KeyboardInterrupt
+
+        def update(self):
+            pass
+
+    monkeypatch.setattr("compare.trial.bench.run.progress_bar", lambda steps: nullcontext(Bar()))
+    options = {"timers": ("delay-queue",), "sizes": (40,), "workloads": ("uniform", "constant")}
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        compare(**options)
+    if after == "checking":
+        assert not list(tmp_path.iterdir())
+        return
+    [path] = (tmp_path / "runs").iterdir()
+    assert str(path) in stopped.value.__notes__[0]
+    missing = ["calls", "replay-0", "replay-1"] if after == "calling" else ["replay-1"]
+    run = read_run(path)
+    assert run.missing == missing
+    assert {row.metric for row in run.rows} >= {"time", "at_rest"}
+    summary = figures_of(run)
+    assert summary.missing == missing
+    assert len(summary.sources) == 2 - len({*missing} & {"replay-0", "replay-1"})
 
 
 def test_a_progress_bar_is_for_terminals(compare, monkeypatch, capsys):
@@ -283,11 +345,11 @@ def test_a_trace_without_operations_is_refused(tmp_path, compare):
 
 def test_a_source_has_the_timers_that_exact_contestants_schedule(tmp_path, compare):
     """The first timer has fired when its id is armed again, but not in a coarse wheel."""
-    rows = (0, START, 0, 10), (12, ARM, 0, 30), (13, START, 1, 99), (14, CANCEL, 1, 0)
-    trace = trace_of(tmp_path / "t", *rows)
+    tape = (0, START, 0, 10), (12, ARM, 0, 30), (13, START, 1, 99), (14, CANCEL, 1, 0)
+    trace = trace_of(tmp_path / "t", *tape)
     timers = ("hashed-wheel/tick=100", "delay-queue")
     run = compare(trace, timers=timers, workloads=None, repeats=1)
-    assert run.replays["scheduled"].to_pylist() == [2, 3]
+    assert columns(rows(run, "scheduled"), "value") == [(2,), (3,)]
     (source,) = run.manifest["sources"]
     assert (source["timers"], source["starts"], source["arms"]) == (3, 2, 1)
     assert run.manifest["agreement"]["expiries"] == 1 + 2  # one timer was cancelled
@@ -297,15 +359,15 @@ def test_a_source_has_the_timers_that_exact_contestants_schedule(tmp_path, compa
 
 
 def test_each_source_has_the_tick_in_its_unit(tmp_path, compare):
-    rows = (0, START, 0, 150_000), (10, START, 1, 250_000)
-    us, ms = (trace_of(tmp_path / unit, *rows, unit=unit) for unit in ("us", "ms"))
+    tape = (0, START, 0, 150_000), (10, START, 1, 250_000)
+    us, ms = (trace_of(tmp_path / unit, *tape, unit=unit) for unit in ("us", "ms"))
     timers = ("hashed-wheel", "hashed-wheel/tick=7", "hierarchical-wheel/tick=1ms")
     run = compare(us, ms, timers=timers, repeats=1)
     assert run.manifest["parameters"]["traces"] == [str(trace.path) for trace in (us, ms)]
-    bounds = [(entry["lateness_low"], entry["unit"]) for entry in run.manifest["traits"]]
+    bounds = [(entry["lateness_low"], entry["unit"]) for entry in run.manifest["contestants"]]
     # In microseconds the last one may be early, though a millisecond is its unit.
     assert bounds == [(0, "us"), (0, ""), (-999, "us")]
-    assert columns(run.replays, "source", "contestant", "lateness_max") == [
+    assert columns(rows(run, "lateness_max"), "subject", "contestant", "value") == [
         (str(us.path), "hashed-wheel", 50_000),
         (str(us.path), "hashed-wheel/tick=7", 5),
         (str(us.path), "hierarchical-wheel/tick=1ms", 0),

@@ -97,5 +97,5 @@ def test_a_summary_is_written_whole_or_not_at_all(tmp_path):
         tmp_path / "trace", [make("uniform", operations=50).tape], unit="ms", source={}
     )
     results = replay_trace(trace, ["delay-queue"], tmp_path / "out")
-    fails({}, summarise, results.path, tmp_path / "new" / "summary.parquet", size=1 << 9)
+    fails({}, summarise, results.path, tmp_path / "new" / "summary", size=1 << 9)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "trace"]

@@ -510,7 +510,7 @@ def test_another_replay_is_refused_and_replaced_by_force(trace, tmp_path):
     assert open_results(out).contestants[0].name == "delay-queue"
     ended = subprocess.Popen(["true"])
     ended.wait()
-    (out / f".summary.parquet.{socket.gethostname()}-{ended.pid}.{'0' * 32}").touch()  # killed
+    (out / f".summary.{socket.gethostname()}-{ended.pid}.{'0' * 32}").touch()  # killed
     forced = replay_trace(trace, ["simple-wheel"], out, force=True)
     assert [timer.name for timer in forced.contestants] == ["simple-wheel"]
     (out / "notes.txt").touch()

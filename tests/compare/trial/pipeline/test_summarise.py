@@ -7,15 +7,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from compare.cli.commands.summarise import text_of
+from compare.cli.commands.summarise import sheet_of
 from compare.cli.main import main
 from compare.traffic.tapes.trace import write_trace
 from compare.trial.pipeline.replay import replay_trace
 from compare.trial.pipeline.results import ResultsError, outcome_table
-from compare.trial.pipeline.summarise import ABOUT, SCHEMA, summarise, table_of
-from compare.trial.replay.contestant import Contestant, contestant
+from compare.trial.pipeline.summarise import rows_of_results, summarise, summary_of
+from compare.trial.replay.contestant import contestant
 from compare.trial.replay.lateness import Lateness
 from compare.trial.replay.outcome import NUMBERS, Outcome
+from compare.trial.results.store import contestant_entry, read_run
 from tests.compare.small_tapes import tape_of
 
 SHARDS = 3
@@ -61,53 +62,74 @@ def results(outcomes, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def rows(results):
-    return table_of(results).to_pylist()
+def run(results):
+    return summarise(results.path)
+
+
+def value(run, timer, metric):
+    """The value over all shards."""
+    [found] = [
+        row.value
+        for row in run.rows
+        if (row.contestant, row.metric, row.repeat) == (TIMERS[timer], metric, None)
+    ]
+    return found
 
 
 @pytest.mark.parametrize("timer", [0, 1])
-def test_numbers_are_of_all_shards(rows, outcomes, timer):
-    for name in NUMBERS:
+def test_numbers_are_of_all_shards(run, outcomes, timer):
+    for name in NUMBERS.keys() - {"seconds"}:
         values = [getattr(outcome, name) for outcome in outcomes[timer]]
-        assert rows[timer][name] == (max if name in GREATEST else sum)(values), name
+        assert value(run, timer, name) == (max if name in GREATEST else sum)(values), name
     assert {field.name for field in fields(Outcome)} - NUMBERS.keys() == {"counters", "lateness"}
     comparisons = [
         outcome.counters["comparisons"] for outcome in outcomes[timer] if outcome.counters
     ]
-    assert rows[timer]["counters"] == ([("comparisons", sum(comparisons))] if comparisons else None)
+    operations = sum(outcome.operations for outcome in outcomes[timer])
+    counted = [row.value for row in run.rows if row[::3] == (TIMERS[timer], "comparisons", None)]
+    assert counted == ([sum(comparisons) / operations] if comparisons else [])
 
 
 @pytest.mark.parametrize("timer", [0, 1])
-def test_times_are_of_all_shards_and_of_each(rows, outcomes, timer):
+def test_times_are_of_all_shards_and_of_each(run, outcomes, timer):
     own = outcomes[timer]
     seconds, operations = (
         sum(outcome.seconds for outcome in own),
         sum(outcome.operations for outcome in own),
     )
-    assert rows[timer]["ns_per_operation"] == pytest.approx(seconds * 1e9 / operations)
-    each = {
-        "operations": sorted(outcome.operations for outcome in own),
-        "ns_per_operation": sorted(outcome.seconds * 1e9 / outcome.operations for outcome in own),
-    }
-    for name, values in each.items():
-        for which, value in zip(("least", "median", "most"), values, strict=True):
-            assert rows[timer][f"shard_{name}_{which}"] == pytest.approx(value)
+    assert value(run, timer, "replay_time") == pytest.approx(seconds * 1e9 / operations)
+    each = [
+        (row.repeat, row.value)
+        for row in run.rows
+        if (row.contestant, row.metric) == (TIMERS[timer], "replay_time") and row.repeat is not None
+    ]
+    assert each == [
+        (shard, pytest.approx(outcome.seconds * 1e9 / outcome.operations))
+        for shard, outcome in enumerate(own)
+    ]
 
 
-def test_lateness_is_that_of_all_timers_that_fired(rows):
+def test_lateness_is_that_of_all_timers_that_fired(run):
     names = ("min", "median", "max", "p50", "p90", "p99", "p999")
-    first, second = ([row[f"lateness_{name}"] for name in names] for row in rows)
+    first, second = ([value(run, n, f"lateness_{name}") for name in names] for n in (0, 1))
     assert first == [-13, 5.0, 11, 5, 7, 9, 11]  # of 1002 timers
     assert second == [17, 19.0, 19, 19, 19, 19, 19]
 
 
-def test_each_row_says_what_it_is_of(rows):
-    for row, label, engine in zip(rows, TIMERS, ("compiled", "python loop"), strict=True):
-        assert (row["contestant"], row["engine"]) == (label, engine)
-        assert Contestant(row["timer"], json.loads(row["settings"])) == contestant(label)
-        assert (row["workload"], row["unit"], row["shards"]) == ("uniform", "us", SHARDS)
-        assert row["source"] == '{"seed": 7, "workload": "uniform"}'
-        assert row["span"] == 4989
+def test_the_manifest_says_what_it_is_of(run, results, outcomes):
+    entries = [contestant_entry(contestant(label), ["us"]) for label in TIMERS]
+    assert run.manifest["contestants"] == json.loads(json.dumps(entries))
+    [source] = run.manifest["sources"]
+    wanted = {"name": "uniform", "unit": "us", "shards": SHARDS, "span": 4989}
+    wanted |= {"details": {"workload": "uniform", "seed": 7}}
+    wanted["operations"] = sum(outcome.operations for outcome in outcomes[0])
+    wanted["timers"] = sum(outcome.scheduled for outcome in outcomes[0])
+    assert wanted.items() <= source.items()
+    assert {row.subject for row in run.rows} == {"uniform"}
+    asked = {"expiries": False, "drained": True, "counting": False, "checked": False}
+    assert run.manifest["parameters"] == asked
+    assert results.manifest["made_by"].items() <= run.manifest.items()
+    assert run.manifest["agreement"]["checked"].startswith("not by this report")
 
 
 @pytest.mark.parametrize(
@@ -120,49 +142,64 @@ def test_each_row_says_what_it_is_of(rows):
 )
 def test_a_trace_is_called_what_it_was_made_of(results, source, name):
     changed = replace(results, trace=replace(results.trace, source=source))
-    assert {row["workload"] for row in table_of(changed).to_pylist()} == {name}
+    assert {row.subject for row in rows_of_results(changed)} == {name}
 
 
-def test_the_table_is_written_and_says_how_the_results_were_made(results, tmp_path):
-    table = summarise(results.path)
-    assert table.schema.equals(SCHEMA)
-    assert pq.read_table(results.path / "summary.parquet").equals(table)
-    summarise(results.path, tmp_path / "elsewhere" / "table.parquet")
-    written = pq.read_table(tmp_path / "elsewhere" / "table.parquet")
-    assert written.equals(table)
-    about = json.loads(written.schema.metadata[ABOUT])
-    asked = {"expiries": False, "drained": True, "counting": False, "checked": False}
-    assert about == results.manifest["made_by"] | {"asked": asked}
+def test_the_summary_is_written_and_replaced(results, run, tmp_path):
+    assert run.path == results.path / "summary"
+    assert summary_of(results.path).rows == read_run(run.path).rows == run.rows
+    elsewhere = tmp_path / "elsewhere" / "run"
+    for _ in range(2):
+        assert summarise(results.path, elsewhere).rows == run.rows
+    assert [path.name for path in elsewhere.parent.iterdir()] == ["run"]
 
 
 def test_an_unwritable_place_is_refused(results, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(ResultsError, match="cannot write .*file"):
-        summarise(results.path, tmp_path / "file" / "table.parquet")
+    (tmp_path / "mine").mkdir()
+    for path in ("file/run", "file", "mine"):
+        with pytest.raises(ResultsError, match="cannot write .*(file|mine)"):
+            summarise(results.path, tmp_path / path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine"]
 
 
-def test_the_text_has_the_figures_of_each_timer(rows):
-    text = text_of(rows)
+def test_the_text_has_the_figures_of_each_timer(run):
+    text = sheet_of(run).text()
     assert max(map(len, text.splitlines())) <= 80
-    assert text.startswith(f"uniform: {rows[0]['operations']:,} operations in 3 shards")
-    for row, late in zip(rows, ("5 9 11", "19 19 19"), strict=True):
-        numbers = f"{row['ns_per_operation']:.1f} {row['fired']:,} {row['most_pending']:,}"
-        assert f"{row['contestant']} {numbers} {late}" in " ".join(text.split())
+    operations = value(run, 0, "operations")
+    assert text.startswith(f"uniform: {operations:,.0f} operations in 3 shards")
+    for timer, late in enumerate(("5 9 11", "19 19 19")):
+        fired, pending = (value(run, timer, name) for name in ("fired", "most_pending"))
+        numbers = f"{value(run, timer, 'replay_time'):.1f} {fired:,.0f} {pending:,.0f}"
+        assert f"{TIMERS[timer]} {numbers} {late}" in " ".join(text.split())
 
 
-def test_the_object_of_each_timer_has_the_columns_and_the_source(results, capsys):
+def test_json_and_markdown_have_the_figures_of_each_timer(results, run, capsys):
     assert main(["summarise", str(results.path), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert [row.pop("source") for row in printed] == [{"workload": "uniform", "seed": 7}] * 2
-    expected = table_of(results).drop_columns(["source", "counters"]).to_pylist()
-    assert [{k: v for k, v in row.items() if k != "counters"} for row in printed] == expected
+    assert printed["run"] == str(run.path)
+    time = next(
+        each
+        for each in printed["figures"]
+        if (each["contestant"], each["metric"]) == (TIMERS[1], "replay_time")
+    )
+    assert (time["value"], time["n"]) == (value(run, 1, "replay_time"), SHARDS)
+    assert main(["summarise", str(results.path), "--markdown"]) == 0
+    out = capsys.readouterr().out
+    assert f"| {TIMERS[1]} | {value(run, 1, 'replay_time'):.1f} |" in out
+    assert main(["summarise", str(results.path), "--markdown", "--json"]) == 2
 
 
-def test_long_names_stand_on_lines_of_their_own(rows):
+def test_long_names_stand_on_lines_of_their_own(run):
     name = "hashed-wheel/tick=123456789/wheel-size=654321"
-    silent = {column: None for column in rows[0] if column.startswith("lateness_")}
-    wide = {"fired": 10**12, "lateness_max": 10**8, "contestant": name}
-    lines = text_of([rows[0] | wide, rows[1] | silent]).splitlines()
+    entry = {**run.manifest["contestants"][0], "label": name}
+    rows = [
+        row._replace(contestant=name, value=10.0**12 if row.metric == "fired" else row.value)
+        for row in run.rows
+        if row.contestant == TIMERS[0] and not row.metric.startswith("lateness")
+    ]
+    wide = replace(run, rows=rows, manifest={**run.manifest, "contestants": [entry]})
+    lines = sheet_of(wide).text().splitlines()
     assert max(map(len, lines)) <= 80
     assert name in lines
     assert any(line.split()[-3:] == ["-", "-", "-"] for line in lines)

@@ -7,20 +7,22 @@ from itertools import groupby
 
 import pytest
 
-from compare.trial.bench.store import SCHEMAS, RunError, read_run
 from compare.trial.purgatory import experiment
 from compare.trial.purgatory.experiment import run_experiment
 from compare.trial.purgatory.figures import (
+    FIGURES,
     PURGING,
     SCANNING,
     keeps_up,
     median_row,
     mostly_keeps_up,
     saturation,
+    trials_of,
 )
 from compare.trial.purgatory.options import QUICK
 from compare.trial.purgatory.traffic import traffic
 from compare.trial.purgatory.trial import Trial
+from compare.trial.results.store import RunError, read_run
 from timers.errors import ParameterError, UnknownTimerError
 
 CAN = {"none": 10**9, PURGING: 90_000, SCANNING: 30_000}
@@ -53,7 +55,7 @@ def options(tmp_path):
 
 def run(options):
     """The rows of a stored run of the experiment."""
-    return read_run(run_experiment(options)).purgatory.to_pylist()
+    return trials_of(read_run(run_experiment(options)).rows)
 
 
 def of(rows, *case):
@@ -116,9 +118,10 @@ def test_the_run_has_every_kind_of_trial_and_what_they_found(trials, options):
         command=("wheelwork", "x"),
     )
     stored = read_run(run_experiment(options))
-    rows = stored.purgatory.to_pylist()
-    new, old = ("purging", "cascading-wheel", 1000), ("scanning", "delay-queue", 10_000)
-    none = "none", "cascading-wheel", 0
+    rows = trials_of(stored.rows)
+    new, old = ("purging", 1000), ("scanning", 10_000)
+    none = "none", 0
+    timers = {"scanning": "delay-queue"}
     wheels = [(rate, 4) for rate in (10_000, 20_000, 40_000, 80_000)]
     queues = [*wheels[:2], (40_000, 2)]  # two failures of four settle it
     wanted = [("rate", "low", *none, None, *rate) for rate in wheels]
@@ -127,22 +130,21 @@ def test_the_run_has_every_kind_of_trial_and_what_they_found(trials, options):
         wanted += [("rate", load, *old, None, *rate) for rate in queues]
     swept = [(*new, None, 40_000, 4)]
     swept += [
-        (*old[:2], limit, None, 40_000, number)
+        (old[0], limit, None, 40_000, number)
         for limit, number in zip(options.limits, (4, 2, 4), strict=True)
     ]
     wanted += [("limit", "low", *case) for case in swept]
-    wanted += [("memory", "low", *old[:2], 20_000, 7 << 20, 40_000, 4)]
+    wanted += [("memory", "low", old[0], 20_000, 7 << 20, 40_000, 4)]
     wanted += [("memory", "low", *new, 7 << 20, 40_000, 4)]
-    names = ("kind", "load", "design", "timer", "interval", "memory_bytes", "rate")
-    trials_of = groupby(rows, key=lambda row: tuple(row[name] for name in names))
-    assert [(*key, len(list(same))) for key, same in trials_of] == wanted
+    names = ("kind", "load", "design", "interval", "memory_bytes", "rate")
+    grouped = groupby(rows, key=lambda row: tuple(row[name] for name in names))
+    assert [(*key, len(list(same))) for key, same in grouped] == wanted
     assert {row["failed"] for row in rows if row["memory_bytes"]} == {"MemoryError", None}
     # Those of the sweep that were run before were not run again.
     run_once = [row for row in rows if row["kind"] != "limit" or row["interval"] in (20_000, 300)]
     for row, (trial, given) in zip(run_once, trials, strict=True):
-        assert trial == Trial(
-            *(row[name] for name in ("design", "timer", "interval")), row["memory_bytes"]
-        )
+        timer = timers.get(row["design"], "cascading-wheel")
+        assert trial == Trial(row["design"], timer, row["interval"], row["memory_bytes"])
         expected = traffic(row["load"], row["rate"], row["rate"] // 10, 9)
         assert given.services.tolist() == expected.services.tolist()
         assert row["requests"] == row["rate"] // 10
@@ -150,14 +152,14 @@ def test_the_run_has_every_kind_of_trial_and_what_they_found(trials, options):
     assert stored.manifest["command"] == list(parameters.pop("command"))
     assert stored.manifest["parameters"] == json.loads(json.dumps(parameters))
     assert stored.manifest["machine"]["cores"] > 0
-    assert stored.samples.num_rows == stored.replays.num_rows == 0
+    assert [*stored.manifest["tasks"]] == ["rate", "limit", "memory"]
 
 
 def test_the_median_row_of_trials_has_each_median_and_the_first_failure():
     figures = [(3, 5.0, None), (9, None, "lost"), (4, 0.0, "other")]
     row = median_row(
         [
-            dict.fromkeys(SCHEMAS["purgatory"].names)
+            dict.fromkeys(FIGURES)
             | {"rate": 7, "cpu_us": cpu, "late_p99_ms": late, "failed": failed}
             for cpu, late, failed in figures
         ]

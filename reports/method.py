@@ -1,13 +1,13 @@
-"""The method of measurement, and the tasks that were over budget."""
+"""The method of measurement, the tasks that were over budget, and facts about the traffic."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reports import formats
-from reports.sections.parts import Section
-from reports.sections.workloads import described
-from reports.summary import Summary
+from compare.base import formats
+from compare.traffic.tapes.description import Description
+from reports.summary import StoredSource, Summary
+from reports.tables import Section
 
 
 def section(summary: Summary) -> Section:
@@ -24,10 +24,11 @@ def section(summary: Summary) -> Section:
         "Parameters": _items(manifest["parameters"]),
         "Workloads": [
             f"{source.name}: {described(source)}; {_plain(source.details.get('details', {}))}"
-            for source in summary.replays
+            for source in summary.sources
         ],
         "Checks": _items(manifest["agreement"]),
         "Over budget": [*summary.stopped()] or ["nothing"],
+        "Not finished": summary.missing,
     }
     shown = {term: texts for term, texts in terms.items() if texts}
     prose, title = "method.html" if summary.contestants else "", "How it was measured"
@@ -70,3 +71,42 @@ def _plain(value: Any) -> str:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return ", ".join(map(_plain, value)) or "none"
     return str(value)
+
+
+# ---- traffic
+
+
+def facts(summary: Summary, source: StoredSource) -> dict[str, str]:
+    """Facts about a source, from its replays and from `ingest`, by title."""
+    terms = {"operations": described(source)}
+    if timer := next(iter(summary.column("scheduled", source.name)), None):
+
+        def number(metric: str) -> int:
+            return int(summary.value(timer, source, metric) or 0)
+
+        scheduled, fired = number("scheduled"), number("fired")
+        several = " in one shard" * (source.details.get("shards", 1) > 1)
+        terms["pending"] = f"at most {formats.count(number('most_pending'))} at once{several}"
+        terms["fired"] = f"{formats.count(fired)} of {formats.counted(scheduled, 'timer')}"
+        if scheduled:
+            terms["fired"] += f" ({formats.share(fired / scheduled)})"
+    if description := source.details.get("description"):
+        span, shards = source.details["span"], source.details["shards"]
+        terms = Description(**description).lines(source.unit, span, shards) | terms
+    return terms
+
+
+def described(source: StoredSource) -> str:
+    """The amount of traffic that was replayed, and its rate."""
+    counts = {"operation": "operations", "timer": "timers", "id": "id_space", "shard": "shards"}
+    parts = [
+        formats.counted(source.details[name], noun)
+        for noun, name in counts.items()
+        if name in source.details
+    ]
+    if source.rate:
+        parts.append(
+            f"{formats.amount(source.rate)} operations per second for "
+            f"{formats.nanoseconds(1e9 * source.seconds)}"
+        )
+    return ", ".join(parts) or "replayed"

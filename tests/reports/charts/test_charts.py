@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from compare.trial.bench.store import read_run
 from compare.trial.bench.task import BY_CLOCK, HOLD, TASKS
-from reports.charts.catalogue import pictures
+from compare.trial.results.store import read_run
+from reports.catalogue import plots
+from reports.charts import pictures
 from reports.charts.pictures import Picture
 from reports.palette import look_of
 from reports.summary import figures_of
@@ -21,13 +22,15 @@ from timers.registry import names
 
 @pytest.fixture(scope="module")
 def by_name(summary) -> dict[str, Picture]:
-    drawn = pictures(summary).values()
+    drawn = pictures(plots(summary)).values()
     return {picture.name: picture for picture in chain.from_iterable(drawn)}
 
 
 def test_every_chart_is_in_its_section(distinct, monkeypatch):
     monkeypatch.setattr(Figure, "draw_without_rendering", lambda figure: None)
-    names = {name: [chart.name for chart in charts] for name, charts in pictures(distinct).items()}
+    names = {
+        name: [chart.name for chart in charts] for name, charts in pictures(plots(distinct)).items()
+    }
     assert names == {
         "times": [f"time-{task.name}" for task in TASKS],
         "work": [f"work-{task.name}" for task in TASKS],
@@ -86,8 +89,10 @@ def test_texts_stay_inside_and_are_legible(tmp_path, sizes):
     summary = figures_of(
         read_run(write_synthetic(tmp_path, chosen, sizes=sizes, workloads=workloads))
     )
-    few = {task: summary.cells[task] for task in (HOLD, BY_CLOCK)}
-    for picture in chain.from_iterable(pictures(replace(summary, cells=few)).values()):
+    unwanted = {task.name for task in TASKS} - {HOLD.name, BY_CLOCK.name}
+    few = {key: each for key, each in summary.figures.items() if key.subject not in unwanted}
+    drawn = pictures(plots(replace(summary, figures=few, over_budget={})))
+    for picture in chain.from_iterable(drawn.values()):
         canvas = FigureCanvasAgg(picture.figure)
         canvas.draw()
         whole = picture.figure.bbox
@@ -117,7 +122,7 @@ def test_files_are_readable_and_always_the_same(by_name, summary):
     picture = by_name["memory"]
     assert picture.png().startswith(b"\x89PNG")
     text = picture.svg()
-    again = replace(summary, cells={}, replays={})
+    again = plots(summary.where(subject="memory"))
     assert text == pictures(again)["memory"][0].svg()
     assert "cascading-wheel" in "".join(ElementTree.fromstring(text).itertext())
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from compare.trial.bench.store import read_run
-from reports import formats
+from compare.base import formats
+from compare.trial.results.store import read_run
 from reports.page import write_report
-from reports.sections.purgatory import of_memory, of_rates, section
+from reports.purgatory import of_memory, of_rates, section
 from reports.summary import figures_of
 from tests.reports.trials import trials, write_trials
 from tests.words import plain

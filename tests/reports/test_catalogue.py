@@ -5,14 +5,15 @@ from statistics import median
 
 import pytest
 
+from compare.base import formats
 from compare.traffic.tapes.description import Description
 from compare.trial.bench.task import HOLD, TASKS
 from compare.trial.replay.lateness import lateness_text
-from reports import formats
-from reports.sections import memory, method, schemes, times, work, workloads
-from reports.sections.catalogue import sections
-from reports.sections.parts import GREATEST, LAST, LEAST, MEDIAN, NOTHING, Entry, Table
-from reports.summary import Summary
+from compare.trial.results.metrics import METRICS
+from reports import method
+from reports.catalogue import MEDIAN, memory, schemes, sections, times, work, workloads_table
+from reports.summary import Summary, figures_of
+from reports.tables import LAST, NOTHING, Entry, Table
 from tests.reports.primes import (
     CAPACITIES,
     LABELS,
@@ -28,6 +29,7 @@ from tests.reports.primes import (
     who_of,
 )
 
+LEAST, GREATEST = "least [ns]", "greatest [ns]"
 EXACT = ("cascading-wheel", "delay-queue")
 MISSING = "–"
 
@@ -65,7 +67,7 @@ def best_of(samples):
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_times(primes, distinct, task):
-    table = times.table(distinct)
+    [table] = times(distinct).tables
     cells = cells_of(table, distinct)
     assert table.chosen == {"size": formats.size(SIZES[-1]), "statistic": MEDIAN}
     assert table.choices["size"] == [*map(formats.size, SIZES)]
@@ -87,14 +89,14 @@ def test_times(primes, distinct, task):
 
 
 def test_work(primes, distinct):
-    table = work.table(distinct)
+    [table] = work(distinct).tables
     assert table.chosen["size"] == formats.size(SIZES[-1])
     cells = cells_of(table, distinct)
     assert {label for label, *_ in cells} == {
         label for label in LABELS if WHO[label][0] == "compiled"
     }
     for (label, task, counter, size), (count, operations) in primes.counts.items():
-        title = formats.counter_title(counter)
+        title = METRICS[counter].title
         key = label, task.title, formats.size(size), title
         if counter == ZERO:
             assert key not in cells
@@ -104,15 +106,15 @@ def test_work(primes, distinct):
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_replays(primes, distinct, source):
-    [replay] = [replay for replay in distinct.replays if replay.name == source]
-    table, about = workloads.table(distinct), primes.sources[source]
+    [replay] = [replay for replay in distinct.sources if replay.name == source]
+    table, about = workloads_table(distinct), primes.sources[source]
     parts = [
         formats.counted(about["operations"], "operation"),
         formats.counted(about["timers"], "timer"),
         formats.counted(about["id_space"], "id"),
         formats.counted(about["shards"], "shard"),
     ]
-    assert workloads.described(replay).startswith(", ".join(parts))
+    assert method.described(replay).startswith(", ".join(parts))
     cells = cells_of(table, distinct)
     columns = {
         "scheduled": "scheduled",
@@ -144,26 +146,26 @@ def test_replays(primes, distinct, source):
         assert (fired.text, fired.value) == (text, None)
         if source in OWN:
             rate = about["operations"] * {"us": 1e6, "ms": 1e3}[about["unit"]] / about["span"]
-            cost = cells[label, replay.short, workloads.PER_SECOND]
+            cost = cells[label, replay.short, "cost of a second [ms]"]
             assert cost.value == pytest.approx(median(samples) * rate / 1e6)
             _, low, *_, high, _ = sorted(value * rate / 1e6 for value in samples)  # the interval
             assert cost.detail == f"({'–'.join(map(formats.significant, (low, high)))})"
 
 
-def test_the_facts_of_a_trace_have_its_description(distinct):
+def test_the_facts_of_a_trace_have_its_description(primes, distinct):
     delays = {"p50": 5_000, "p99": 5_000, "max": 5_000}
     description = Description(8, 2, 70.0, delays, {"p50": 10, "p99": 40, "max": 40})
     source = distinct.own[1]
 
     def facts(kept):
         changed = replace(source, details={**source.details, "description": kept})
-        summary = replace(distinct, replays={changed: distinct.replays[source]})
-        return workloads.facts(summary, changed)
+        summary = replace(distinct, sources=(changed,))
+        return method.facts(summary, changed)
 
     # The figures of the replays take the place of those of the description.
-    whole = workloads.facts(distinct, source)
+    whole = method.facts(distinct, source)
     said = description.lines(source.unit, source.details["span"], source.details["shards"])
-    row = next(iter(distinct.replays[source].values())).row
+    row = primes.rows[LABELS[0], source.name]
     assert whole["pending"] == f"at most {formats.count(row['most_pending'])} at once in one shard"
     share = formats.share(row["fired"] / row["scheduled"])
     of = f"{formats.count(row['fired'])} of {formats.counted(row['scheduled'], 'timer')}"
@@ -173,18 +175,22 @@ def test_the_facts_of_a_trace_have_its_description(distinct):
     assert facts(None) == whole
 
 
-def test_sources_of_one_name_are_told_apart(distinct):
-    first, second, *_ = distinct.replays
+def test_sources_of_one_name_are_told_apart(primes, distinct):
+    first, second, *_ = distinct.sources
     other = replace(second, name=f"elsewhere/{first.short}")
-    both = {first: distinct.replays[first], other: distinct.replays[second]}
-    assert workloads.table(replace(distinct, replays=both)).choices["source"] == [
+    rows = [
+        row._replace(subject=other.name) if row.subject == second.name else row
+        for row in primes.run.rows
+    ]
+    summary = replace(figures_of(replace(primes.run, rows=rows)), sources=(first, other))
+    assert workloads_table(summary).choices["source"] == [
         first.name,
         other.name,
     ]
 
 
 def test_memory(primes, distinct):
-    [table] = memory.section(distinct).tables
+    [table] = memory(distinct).tables
     cells = cells_of(table, distinct)
     assert table.chosen == {"size": formats.size(CAPACITIES[-1])}
     for (label, capacity), value in primes.memory.items():
@@ -203,24 +209,26 @@ def test_memory(primes, distinct):
         ms = [1e3 * seconds for seconds in pauses]
         assert pause.text == formats.significant(median(ms))
         ends = map(formats.significant, (min(ms), max(ms)))
-        assert pause.detail == ("–".join(ends) if len(ms) > 1 else "")
+        assert pause.detail == (f"({'–'.join(ends)})" if len(ms) > 1 else "")
     assert cells[SMALL, formats.size(CAPACITIES[-1]), "at rest [B]"] == NOTHING
     # Bold is for the fastest; of memory there is more to say than which is least.
     assert not any(entry.best for entry in cells.values())
 
 
 def test_slots(primes, distinct):
-    cells = cells_of(work.table(distinct), distinct)
+    [table] = work(distinct).tables
+    cells = cells_of(table, distinct)
     for label in WHEELS:
         for size in SIZES:
             in_slots, pending = primes.slots[label, size]
-            entry = cells[label, HOLD.title, formats.size(size), work.IN_SLOTS]
+            entry = cells[label, HOLD.title, formats.size(size), "in slots"]
             assert entry.text == formats.share(in_slots / pending)
-    assert work.IN_SLOTS not in work.table(replace(distinct, slots={})).choices["counter"]
+    [table] = work(distinct.where(metric=("comparisons", "refiled", "time"))).tables
+    assert "in slots" not in table.choices["counter"]
 
 
 def test_schemes(distinct):
-    [table] = schemes.section(distinct).tables
+    [table] = schemes(distinct).tables
     cells = cells_of(table, distinct)
     assert all(entry.value is None for entry in cells.values())
     for label in LABELS:
@@ -262,8 +270,8 @@ def test_the_method(primes, distinct):
         "repeats: 8",
         "budget: 1.5",
     ]
-    for text, source in zip(terms["Workloads"], distinct.replays, strict=True):
-        assert text.startswith(f"{source.name}: {workloads.described(source)}; ")
+    for text, source in zip(terms["Workloads"], distinct.sources, strict=True):
+        assert text.startswith(f"{source.name}: {method.described(source)}; ")
     assert terms["Checks"] == ["checked: all of it", "expiries: 1\u202f234\u202f577"]
     contestant = who_of(distinct, OVER[0]).full
     assert terms["Over budget"] == [
@@ -294,13 +302,14 @@ def test_what_is_not_known_is_said(distinct, change, term, text):
 
 def test_all_that_are_tied_are_bold(distinct):
     source = distinct.own[0]
-    replays = distinct.replays[source]
-    time = replays[who_of(distinct, EXACT[1])].time
-    tied = {
-        contestant: figures._replace(time=time) if contestant.label in EXACT else figures
-        for contestant, figures in replays.items()
+    time = distinct.column("replay_time", source.name)[who_of(distinct, EXACT[1])]
+    same = {
+        key: time
+        for key in distinct.where(metric="replay_time", subject=source.name).figures
+        if key.contestant in EXACT
     }
-    table = workloads.table(replace(distinct, replays={source: tied}))
+    tied = replace(distinct, figures={**distinct.figures, **same}, sources=(source,))
+    table = workloads_table(tied)
     for figure in (f"time per operation, {MEDIAN}", "ratio to delay-queue"):
         heading = source.short, figure
         bold = {contestant.label for contestant, row in table.rows.items() if row[heading].best}
@@ -308,10 +317,10 @@ def test_all_that_are_tied_are_bold(distinct):
 
 
 def test_the_lead_of_times(distinct):
-    text = times.section(distinct).lead
+    text = times(distinct).lead
     assert "longer than 1.5 s is over budget" in text and "“Python loop”" in text
     plain = tuple(timer for timer in distinct.contestants if timer.exact and timer.compiled)
-    text = times.section(replace(distinct, contestants=plain, over_budget={})).lead
+    text = times(replace(distinct, contestants=plain, over_budget={})).lead
     assert "Python loop" not in text and "budget" not in text
 
 
@@ -332,7 +341,7 @@ def test_each_section_has_its_tables(called):
         assert all(len(heading) == len(table.facets) for heading in table.headings)
         for facet, part in table.chosen.items():
             assert part in table.choices[facet], table.name
-    nothing = Summary(called.manifest, (), cells={}, counts={}, replays={}, memory={})
+    nothing = Summary(called.manifest, ())
     assert [one.name for one in sections(nothing)] == ["method"]
 
 

@@ -10,17 +10,6 @@ _TIMES = (
     *((1e6, "ms"), (1e3, "µs"), (1.0, "ns")),
 )
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
-_COUNTERS = {
-    "timers_touched": "timers looked at",
-    "slots_visited": "slots visited",
-    "refiled": "timers re-filed",
-    "queue_offers": "buckets queued",
-    "queue_polls": "buckets polled",
-    "empty_polls": "polled but empty",
-    "clock_visits": "stops of the clock",
-    "advances": "calls to advance",
-    "idle_advances": "calls with no expiry",
-}
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -43,6 +32,15 @@ def nanoseconds(value: float) -> str:
     ['0.500\\xa0ns', '1.00\\xa0µs', '2.00\\xa0ms', '1.25\\xa0min']
     """
     return _scaled(value, _TIMES)
+
+
+def microseconds(value: float) -> str:
+    """Format a time in microseconds with a suitable unit.
+
+    >>> microseconds(1.5)
+    '1.50\\xa0µs'
+    """
+    return nanoseconds(1e3 * value)
 
 
 def span(low: float, high: float, form: Callable[[float], str] = nanoseconds) -> str:
@@ -72,6 +70,15 @@ def count(value: float) -> str:
     ('1\\u202f000\\u202f000', '1\\u202f234.5')
     """
     return f"{value:,}".removesuffix(".0").replace(",", NO_BREAK)
+
+
+def whole(value: float) -> str:
+    """Format a number rounded to a whole one.
+
+    >>> whole(1234.5)
+    '1\\u202f234'
+    """
+    return count(round(value))
 
 
 def size(value: int) -> str:
@@ -130,15 +137,6 @@ def tick(value: float, form: Callable[[float], str]) -> str:
     """
     number, space, unit = form(value).partition(SPACE)
     return _trimmed(number) + space + unit
-
-
-def counter_title(name: str) -> str:
-    """The title of a cost counter.
-
-    >>> counter_title("refiled"), counter_title("a_new_one")
-    ('timers re-filed', 'a new one')
-    """
-    return _COUNTERS.get(name, name.replace("_", " "))
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,0 +1,141 @@
+"""The registry of metrics: what each is called, how it is written, and which statistics are shown.
+
+The page, JSON and Markdown follow this table. A statistic is a name in `statistics`; see
+`reports.statistics.statistic`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from compare.base import formats
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+"""Name -> share of the timers that fired: the quantiles of lateness."""
+
+TIME = (
+    "median",
+    "least",
+    "greatest",
+    "ratio",
+)
+"""The statistics of the time of an operation."""
+
+TIMED = ("time", "replay_time")
+"""The metrics that have a budget, and that two runs are compared by."""
+
+LOWER, HIGHER = "lower", "higher"
+
+
+class Metric(NamedTuple):
+    """A metric of the table of results."""
+
+    title: str
+    form: Callable[[float], str] = formats.count
+    unit: str = ""
+    better: str = ""  # LOWER, HIGHER, or "" for a value that is neither good nor bad
+    statistics: tuple[str, ...] = ("median",)
+    per_operation: bool = False  # a count that is divided by the operations
+
+    @property
+    def heading(self) -> str:
+        """The title, with the unit unless the numbers have it."""
+        return f"{self.title}{self.bracket}"
+
+    @property
+    def bracket(self) -> str:
+        """The unit in brackets, unless the numbers have it."""
+        return f" [{self.unit}]" if self.unit and self.form not in _WITH_UNIT else ""
+
+
+_WITH_UNIT = (formats.data_size, formats.nanoseconds, formats.microseconds, formats.share)
+
+_COUNTERS = {
+    "comparisons": "comparisons",
+    "timers_touched": "timers looked at",
+    "slots_visited": "slots visited",
+    "refiled": "timers re-filed",
+    "queue_offers": "buckets queued",
+    "queue_polls": "buckets polled",
+    "empty_polls": "polled but empty",
+    "clock_visits": "stops of the clock",
+    "advances": "calls to advance",
+    "idle_advances": "calls with no expiry",
+}
+
+
+def _nbytes(title: str) -> Metric:
+    return Metric(title, formats.amount, "B", LOWER)
+
+
+def _counter(title: str) -> Metric:
+    return Metric(title, formats.amount, better=LOWER, per_operation=True)
+
+
+METRICS = {
+    # tasks, against the number of pending timers
+    "time": Metric("time per operation", formats.significant, "ns", LOWER, TIME),
+    "operations": Metric("operations"),
+    **{name: _counter(title) for name, title in _COUNTERS.items()},
+    "in_slots": Metric("in slots", formats.share),
+    # memory
+    "at_rest": _nbytes("at rest"),
+    "at_peak": _nbytes("at the peak"),
+    "grown": _nbytes("after growth"),
+    "pause": Metric("pause", formats.significant, "ms", LOWER, ("range",)),
+    # calls from Python
+    "call_time": Metric("schedule and cancel", formats.significant, "ns", LOWER, ("range",)),
+    # replays of workloads and traces
+    "replay_time": Metric(
+        "time per operation, median", formats.significant, "ns", LOWER, ("range", "ratio")
+    ),
+    "second": Metric("cost of a second", formats.significant, "ms", LOWER, ("interval",)),
+    "scheduled": Metric("scheduled"),
+    "cancelled": Metric("cancelled"),
+    "rescheduled": Metric("rescheduled"),
+    "fired": Metric("fired"),
+    "most_pending": Metric("most pending"),
+    "pending": Metric("still pending"),
+    "nbytes": Metric("memory", formats.data_size, "B", LOWER),
+    "wakeups": Metric("wake-ups at the end"),
+    "idle_wakeups": Metric("… with nothing due"),
+    "lateness_min": Metric("least lateness"),
+    "lateness_median": Metric("median lateness"),
+    "lateness_p50": Metric("p50 lateness"),
+    "lateness_p90": Metric("p90 lateness"),
+    "lateness_p99": Metric("p99 lateness"),
+    "lateness_p999": Metric("p99.9 lateness"),
+    "lateness_max": Metric("greatest lateness"),
+    "mismatches": Metric("mismatches", better=LOWER),
+    # trials of a purgatory
+    "rate": Metric("requests/s asked", unit="1/s"),
+    "interval": Metric("limit"),
+    "memory_bytes": Metric("room", formats.data_size, "B"),
+    "requests": Metric("requests"),
+    "achieved": Metric("requests/s achieved", unit="1/s", better=HIGHER),
+    "cpu_us": Metric("CPU time per request", formats.microseconds, "us", LOWER),
+    "gc_us": Metric("of it in the garbage collector", formats.microseconds, "us", LOWER),
+    "peak_bytes": Metric("most memory", formats.data_size, "B", LOWER),
+    "late_p50_ms": Metric("p50 lateness", formats.amount, "ms", LOWER),
+    "late_p99_ms": Metric("p99 lateness", formats.amount, "ms", LOWER),
+    "late_max_ms": Metric("greatest lateness", formats.amount, "ms", LOWER),
+    "share_expired": Metric("timed out", formats.share),
+    "estimated_total": Metric("estimated total", formats.whole),
+    "exact_total": Metric("exact total", formats.whole),
+    "estimate_error": Metric("greatest error", formats.whole, better=LOWER),
+    "failed": Metric("failure", str, better=LOWER),
+}
+"""Name -> metric, in the order of tables."""
+
+
+def metric(name: str) -> Metric:
+    """Return a metric. One that is not in the registry is a counter of a kernel.
+
+    >>> metric("time").heading, metric("a_new_counter").title
+    ('time per operation [ns]', 'a new counter')
+    """
+    return METRICS.get(name) or _counter(name.replace("_", " "))
+
+
+def is_counter(name: str) -> bool:
+    """Return whether a metric is a count per operation."""
+    return metric(name).per_operation

@@ -1,0 +1,84 @@
+"""The table of results: one row for each value that was measured.
+
+A value belongs to a contestant, a subject, a size and a metric.
+
+| subject | size | metrics |
+|---|---|---|
+| a task, such as "hold" | timers pending | `time`, counters, `in_slots` |
+| the name of a workload or trace | null | `replay_time`, counts, lateness, counters |
+| "memory" | timers for which there is room | `at_rest`, `at_peak`, `grown`, `pause` |
+| an interface and timers per call, such as "timer 10" | other timers pending | `call_time` |
+| a kind of trials and their load, such as "rate low" | the rate or the limit | those of a trial |
+
+The contestants are those of the manifest. There are two others: event loops, with the subject
+"call_later 1", and the designs of a purgatory.
+
+The samples of a metric are numbered by `repeat`, from 0. A row without a repeat has the value of
+all repeats together: for a replayed grid, whose repeats are its shards, the time of all shards. A
+row without a value has a `note` with the reason.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+
+class Row(NamedTuple):
+    """A row of the table."""
+
+    contestant: str
+    subject: str
+    size: int | None
+    metric: str  # of `compare.trial.results.metrics.METRICS`, or a counter of a kernel
+    repeat: int | None
+    value: float | None
+    note: str | None = None
+
+
+SCHEMA = pa.schema(
+    [
+        pa.field("contestant", pa.string(), nullable=False),
+        pa.field("subject", pa.string(), nullable=False),
+        pa.field("size", pa.int64()),
+        pa.field("metric", pa.string(), nullable=False),
+        pa.field("repeat", pa.int64()),
+        pa.field("value", pa.float64()),
+        pa.field("note", pa.string()),
+    ]
+)
+
+MEMORY = "memory"
+"""The subject of the metrics of memory."""
+
+OVER_BUDGET = "over budget"
+"""The note of a time that was not measured, here and at larger sizes."""
+
+
+def rows_of(
+    contestant: str,
+    subject: str,
+    values: Mapping[str, float | None],
+    size: int | None = None,
+    repeat: int | None = None,
+) -> Iterator[Row]:
+    """Yield a row for each metric that has a value.
+
+    >>> [row.value for row in rows_of("delay-queue", "hold", {"time": 7.5, "refiled": None}, 10, 0)]
+    [7.5]
+    """
+    for metric, value in values.items():
+        if value is not None:
+            yield Row(contestant, subject, size, metric, repeat, float(value))
+
+
+def table_of(rows: Sequence[Row]) -> pa.Table:
+    """Return the rows as an Arrow table. Raises ArrowException for a value of another type."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def read_rows(table: pa.Table) -> list[Row]:
+    """Return the rows of an Arrow table."""
+    return list(map(Row._make, zip(*(column.to_pylist() for column in table.columns), strict=True)))

@@ -1,0 +1,509 @@
+"""All sections of the page, in order: words, tables and charts, as queries of the figures.
+
+A new section is a function here and a line in SECTIONS. Its tables and charts are plain data; the
+page, the terminal and Markdown show the same.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from compare.base import formats
+from compare.trial.bench.calls import SERVICE, Way
+from compare.trial.bench.task import HOLD
+from compare.trial.replay.engine import OPERATIONS_AT_ONCE
+from compare.trial.replay.lateness import lateness_text
+from compare.trial.results.metrics import is_counter
+from compare.trial.results.metrics import metric as metric_named
+from compare.trial.results.schema import MEMORY
+from reports import changes, method, purgatory
+from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
+from reports.statistics import Estimate
+from reports.summary import StoredContestant, StoredSource, Subject, Summary
+from reports.tables import NOTHING, Entry, Heading, Row, Section, Table, cells
+
+BOLD = "Bold: the fastest exact timer, and exact timers tied with it."
+MEDIAN = "median [ns]"
+"""The heading of the statistic that is shown at first."""
+
+Wanted = tuple[str, str, int | None] | Callable[[StoredContestant], Mapping[str, Entry]]
+"""Cells: a metric, a subject and a size; or a function that makes others."""
+
+
+def tabulate(
+    summary: Summary,
+    name: str,
+    caption: str,
+    facets: Sequence[str],
+    places: Mapping[Heading, Sequence[Wanted]],
+    note: str = "",
+    chosen: Mapping[str, str] | None = None,
+    *,
+    ranked: bool = False,
+) -> Table:
+    """Make a table of figures; the last facet of a heading names the metric or statistic.
+
+    `places` maps the parts of the other facets to the cells below them. If these are all facets,
+    the names of the metrics are left out.
+    """
+
+    def row(timer: StoredContestant) -> Iterator[tuple[Heading, Entry]]:
+        for place, wanted in places.items():
+            for each in wanted:
+                made = (
+                    each(timer) if callable(each) else cells(summary, timer, *each, ranked=ranked)
+                )
+                for heading, entry in made.items():
+                    yield (*place, heading)[: len(facets)], entry
+
+    entries = {timer: dict(row(timer)) for timer in summary.contestants}
+    return Table(name, caption, facets, entries, note, chosen=chosen or {})
+
+
+# ---- times
+
+
+def times(summary: Summary) -> Section | None:
+    """The time of an operation against the number of pending timers."""
+    if not summary.tasks:
+        return None
+    notes = [
+        "What one operation costs as the number of pending timers (N) grows. Markers show the "
+        "median of the samples, bars the range from the least to the greatest. Axes are "
+        "logarithmic. Points are moved sideways a little so that none hides another."
+    ]
+    if not all(timer.compiled for timer in summary.contestants):
+        notes.append("Dashed: times of a “Python loop”, which include the interpreter's overhead.")
+    if summary.over_budget:
+        notes.append(
+            f"What takes a timer longer than {summary.manifest['parameters']['budget']:g} s is "
+            "over budget, and is not run with more timers pending."
+        )
+    table = tabulate(
+        summary,
+        "times",
+        "Time per operation",
+        ("operation", "size", "statistic"),
+        {
+            (task.title, formats.size(size)): [("time", task.name, size)]
+            for task in summary.tasks
+            for size in summary.sizes
+        },
+        f"{BOLD} Expiry is the time for each timer that fires.",
+        {"size": formats.size(summary.sizes[-1]), "statistic": MEDIAN},
+        ranked=True,
+    )
+    title = "Time against the number of pending timers"
+    return Section("times", title, lead=" ".join(notes), tables=[table])
+
+
+def times_plots(summary: Summary) -> Plots:
+    """A chart for each task."""
+    for task in summary.tasks:
+        if curves := summary.curves("time", task.name):
+            title = f"{task.title}: time per {task.unit}"
+            yield _curves(summary, f"time-{task.name}", title, {"": curves}, task.meaning)
+
+
+Curves = Mapping[StoredContestant, Mapping[int, Estimate]]
+
+
+def _curves(
+    summary: Summary,
+    name: str,
+    title: str,
+    shown: Mapping[str, Curves],
+    caption: str,
+    form: Callable[[float], str] = formats.nanoseconds,
+    height: float = 2.1,
+) -> Plot:
+    """A chart over the number of pending timers, with a panel for each heading."""
+    sizes = sorted({n for curves in shown.values() for curve in curves.values() for n in curve})
+    across = "timers pending, N" + " (log scale)" * (len(shown) == 1)
+    lowest = [*shown][-2:]
+    panels = {
+        heading: Panel(
+            {
+                timer: [Point(n, value, formats.size(n)) for n, value in curve.items()]
+                for timer, curve in curves.items()
+            },
+            form,
+            across if heading in lowest else "",
+            ticks=sizes,
+        )
+        for heading, curves in shown.items()
+    }
+    return Plot(CURVES, name, title, caption, summary.contestants, panels, height)
+
+
+# ---- calls from Python
+
+
+def calls(summary: Summary) -> Section | None:
+    """Single calls, batches and a service, beside event loops."""
+    if not summary.ways:
+        return None
+    loops = [f"{loop}'s {formats.nanoseconds(time.value)}" for loop, time in summary.loops.items()]
+    beside = f" The same with call_later() of an event loop: {', '.join(loops)}." if loops else ""
+    table = tabulate(
+        summary,
+        "calls",
+        "Schedule and cancel from Python",
+        ("call",),
+        {(_heading(way),): [("call_time", way.name, summary.others)] for way in summary.ways},
+        f"Median and range, in ns for a schedule and a cancel. {BOLD}",
+        ranked=True,
+    )
+    return Section(
+        "calls",
+        "What a Python program pays",
+        lead="CPU time of a schedule and its cancel, called from Python with "
+        f"{formats.count(summary.others)} other timers pending.{_apart(summary)}{beside}",
+        tables=[table],
+        folded=True,
+    )
+
+
+def _apart(summary: Summary) -> str:
+    """The ratio of the slowest compiled timer to the fastest, in words."""
+    texts = []
+    for way in summary.ways:
+        column = summary.column("call_time", way.name, summary.others)
+        values = [time.value for timer, time in column.items() if timer.compiled]
+        if len(values) > 1:
+            texts.append(f"{_heading(way)} {formats.ratio(max(values) / min(values))}")
+    if not texts:
+        return ""
+    return f" Slowest compiled timer against the fastest: {', '.join(texts)}."
+
+
+def _heading(way: Way) -> str:
+    if way.interface == SERVICE:
+        return "SystemTimer, one by one"
+    return "one by one" if way.batch == 1 else f"batches of {formats.count(way.batch)}"
+
+
+# ---- workloads and traces
+
+_COUNTS = (
+    *("scheduled", "cancelled", "rescheduled", "fired", "most_pending", "pending", "nbytes"),
+    *("wakeups", "idle_wakeups", "lateness_median", "lateness_p99", "lateness_p999"),
+)
+_NAME = 16  # characters of a source below its column
+_FEW_PRECISIONS = 2  # up to this number, the charts of time and lateness suffice
+
+
+def workloads(summary: Summary) -> Section | None:
+    """Replays of whole workloads and traces: time and precision."""
+    if not summary.sources:
+        return None
+    return Section(
+        "workloads",
+        "Whole workloads: time and precision",
+        lead="Recorded or generated traffic, replayed from the first operation to the last expiry. "
+        "A timer with a coarse tick saves work by firing late or early, so its times are not "
+        "directly comparable with those of an exact timer.",
+        tables=[workloads_table(summary)],
+    )
+
+
+def workloads_table(summary: Summary) -> Table:
+    """A table of each timer's results and times on each source."""
+    about = (
+        "Times are those of all shards together; lateness is that of all timers that fired; memory "
+        "is the most that one shard's timer held at the end"
+        if summary.of_shards
+        else "Times are those of the whole sequence, expiries included; memory is what the timer "
+        "held at the end"
+    )
+    room = formats.count(OPERATIONS_AT_ONCE)
+    about += f", with the room that compiled timers reserve for up to {room} operations at a time."
+    return tabulate(
+        summary,
+        "replays",
+        "Replays",
+        ("source", "figure"),
+        {(summary.called(source),): _of_source(summary, source) for source in summary.sources},
+        f"{about} {BOLD}",
+        {"source": summary.called(summary.sources[0])},
+        ranked=True,
+    )
+
+
+def _of_source(summary: Summary, source: StoredSource) -> list[Wanted]:
+    def fired(timer: StoredContestant) -> Mapping[str, Entry]:
+        """The lateness in words, of a timer that was replayed."""
+        if timer not in summary.column("replay_time", source.name):
+            return {}
+        late = summary.late(timer, source)
+        return {"timers fired": Entry(lateness_text(*late, source.unit) if late else NOTHING.text)}
+
+    def counted(timer: StoredContestant) -> Mapping[str, Entry]:
+        """The counts, and of a grid the counted work."""
+        work = summary.counters(source.name) if summary.of_shards else []
+        return {
+            heading + " per operation" * is_counter(name): entry
+            for name in (*_COUNTS, *work)
+            for heading, entry in cells(summary, timer, name, source.name).items()
+        }
+
+    times: list[Wanted] = [(name, source.name, None) for name in ("replay_time", "second")]
+    return [*times, fired, counted]
+
+
+def replays_plots(summary: Summary) -> Plots:
+    """The median time per operation: a column for each source."""
+    columns = {
+        source: column
+        for source in summary.sources
+        if (column := summary.column("replay_time", source.name))
+    }
+    if columns:
+        series: dict[Subject, list[Point]] = {
+            timer: [
+                Point(x, column[timer], source.short)
+                for x, (source, column) in enumerate(columns.items())
+                if timer in column
+            ]
+            for timer in summary.contestants
+            if any(timer in column for column in columns.values())
+        }
+        names = [formats.cut(source.short, _NAME) for source in columns]
+        yield Plot(
+            COLUMNS,
+            "replays",
+            "Replays of whole workloads: time per operation",
+            "The time of the whole sequence, expiries included, divided by its operations.",
+            [*series],
+            {"": Panel(series, names=names)},
+        )
+
+
+def trade_off_plots(summary: Summary) -> Plots:
+    """Time against the worst lateness seen: a panel for each source."""
+    precisions = {timer.lateness for timer in summary.contestants}
+    if len(precisions) <= _FEW_PRECISIONS or not summary.sources:
+        return
+
+    def panel(source: StoredSource) -> Panel:
+        series: dict[Subject, list[Point]] = {}
+        for timer, time in summary.column("replay_time", source.name).items():
+            if late := summary.late(timer, source):
+                deviation = max(map(abs, late))
+                where = f"at most {formats.count(deviation)} {source.unit} off"
+                series[timer] = [Point(deviation, time, where)]
+        return Panel(series, across=f"worst deviation [{source.unit}]")
+
+    yield Plot(
+        SCATTER,
+        "trade-off",
+        "Time per operation against precision",
+        "Across: how far from its deadline the worst timer fired, late or early; 0 is exact. Up: "
+        "the time per operation. Lower left is better in both.",
+        summary.contestants,
+        {summary.called(source): panel(source) for source in summary.sources},
+    )
+
+
+# ---- memory
+
+
+def memory(summary: Summary) -> Section | None:
+    """Memory per pending timer, and the cost of growing."""
+    curves = summary.curves("at_rest", MEMORY)
+    sizes = sorted({size for curve in curves.values() for size in curve})
+    if not sizes:
+        return None
+    table = tabulate(
+        summary,
+        "memory",
+        "Memory for each pending timer, and one timer more than there is room for",
+        ("size", "figure"),
+        {
+            (formats.size(size),): [
+                (name, MEMORY, size) for name in ("at_rest", "at_peak", "grown", "pause")
+            ]
+            for size in sizes
+        },
+        "Bytes for each pending timer: when all room is used, at most while the timer grows, and "
+        "from then on, since capacity is never given back. The pause is the time of the one insert "
+        "that makes it grow: median, and the least and the greatest sample.",
+        {"size": formats.size(sizes[-1])},
+    )
+    return Section(
+        "memory",
+        "Memory",
+        lead="What a pending timer takes, and what happens when there is no room for one more.",
+        tables=[table],
+        folded=True,
+    )
+
+
+def memory_plots(summary: Summary) -> Plots:
+    """The bytes per pending timer at full capacity."""
+    if curves := summary.curves("at_rest", MEMORY):
+        caption = (
+            "All that the timer holds, bookkeeping included, divided by the number of pending "
+            "timers when its capacity is used up."
+        )
+        title = "Memory per pending timer"
+        yield _curves(summary, "memory", title, {"": curves}, caption, formats.data_size)
+
+
+# ---- counted work
+
+
+def work(summary: Summary) -> Section | None:
+    """The cost counters of the tasks."""
+    tasks = [task for task in summary.tasks if summary.counters(task.name)]
+    table = tabulate(
+        summary,
+        "work",
+        "Counted work per operation",
+        ("operation", "size", "counter"),
+        {
+            (task.title, formats.size(size)): [
+                (name, task.name, size)
+                for name in [*summary.counters(task.name), *(["in_slots"] if task == HOLD else [])]
+            ]
+            for task in summary.tasks
+            if task in tasks or task == HOLD
+            for size in summary.sizes
+        },
+        "In slots: the share of the pending timers that are in the slots of a wheel while it is "
+        "held. The others wait in a list, until the wheel reaches that far or for the end of the "
+        "tick; with a low share, the time of hold is that of the list.",
+        {"operation": tasks[-1].title, "size": formats.size(summary.sizes[-1])} if tasks else {},
+    )
+    if not table.rows:
+        return None
+    uncompiled = any(not timer.compiled for timer in summary.contestants)
+    return Section(
+        "work",
+        "Counted work: why the times are what they are",
+        lead="What the same operations did inside the timer. These counts explain the times, and "
+        "they are the same on every machine. Both axes of the charts are logarithmic, so zero is "
+        "not drawn. Where lines overlap, hide one in the legend."
+        + (" Timers without a compiled kernel count only calls to advance." if uncompiled else ""),
+        tables=[table],
+        folded=True,
+    )
+
+
+def work_plots(summary: Summary) -> Plots:
+    """A chart for each task, with a panel for each counter."""
+    for task in summary.tasks:
+        names = summary.counters(task.name)
+        all_curves = {name: summary.curves(name, task.name) for name in names}
+        shown = {
+            metric_named(name).title: {
+                timer: points
+                for timer, curve in curves.items()
+                if (points := {n: each for n, each in curve.items() if each.value})
+            }
+            for name, curves in all_curves.items()
+        }
+        if not shown:
+            continue
+        counted = {timer for curves in all_curves.values() for timer in curves}
+        drawn = {timer for curves in shown.values() for timer in curves}
+        others = [timer for timer in summary.contestants if timer not in drawn]
+        notes = {
+            "Zero, so not drawn": [timer.plain for timer in others if timer in counted],
+            "Not counted": [timer.plain for timer in others if timer not in counted],
+        }
+        remarks = [f"{note}: {', '.join(names)}." for note, names in notes.items() if names]
+        title, caption = f"{task.title}: work per {task.unit}", " ".join([task.meaning, *remarks])
+        name = f"work-{task.name}"
+        yield _curves(summary, name, title, shown, caption, formats.amount, 1.4)
+
+
+# ---- traits and prose
+
+_DOES, _SUITS = "what it does", "what it costs and suits"
+
+
+def schemes(summary: Summary) -> Section | None:
+    """The declared traits of each scheme."""
+    if not summary.contestants:
+        return None
+    checked = "" if summary.of_shards else "Expiries are checked before anything is timed. "
+    rows = {timer: _traits(timer) for timer in summary.contestants}
+    return Section(
+        "schemes",
+        "The schemes",
+        lead=f"What each scheme declares about itself. {checked}"
+        "The tests check the counted work against the declared costs.",
+        tables=[Table("schemes", "Traits", ("about", "trait"), rows, chosen={"about": _DOES})],
+        folded=True,
+    )
+
+
+def _traits(timer: StoredContestant) -> Row:
+    traits = timer.traits
+    shown = dict(traits["parameters"])
+    if traits["tick"] is not None:
+        shown["tick"] = traits["tick"]
+    parameters = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
+    fires, order = traits["due_at"], traits["order"]
+    exact = traits["exact_next_expiry"]
+    texts: dict[Heading, str] = {
+        (_DOES, "fires at"): fires if timer.exact else f"{fires}. Here: {timer.precision}.",
+        (_DOES, "order within one unit"): "first armed, first fired" if order == "fifo" else order,
+        (_DOES, "horizon"): traits["horizon"],
+        (_DOES, "over empty time"): traits["jumps"],
+        (_DOES, "deviations"): "; ".join(traits["deviations"]) or "none",
+        (_SUITS, "declared costs"): "; ".join(traits["costs"]),
+        (_SUITS, "suits"): traits["suits"],
+        (_SUITS, "drawback"): traits["drawback"],
+        (_SUITS, "next expiry"): "exact" if exact else "a bound that may be earlier",
+        (_SUITS, "source"): traits["source"],
+    }
+    entries = {heading: Entry(text) for heading, text in texts.items()}
+    return {(_DOES, "scheme"): Entry(traits["scheme"], parameters), **entries}
+
+
+def prose(name: str, title: str) -> Callable[[Summary], Section | None]:
+    """Return a function that makes a section from its template alone."""
+    section = Section(name, title, template=f"{name}.html", folded=True)
+    return lambda summary: section if summary.contestants else None
+
+
+# ---- the catalogue
+
+
+class Item(NamedTuple):
+    """A section of the page: a function for its words and tables, and others for its charts."""
+
+    section: Callable[[Summary], Section | None]
+    plots: tuple[Callable[[Summary], Plots], ...] = ()
+
+
+SECTIONS: Mapping[str, Item] = {
+    "changes": Item(changes.section),
+    "times": Item(times, (times_plots,)),
+    "calls": Item(calls),
+    "workloads": Item(workloads, (replays_plots, trade_off_plots)),
+    "memory": Item(memory, (memory_plots,)),
+    "purgatory": Item(purgatory.section, (purgatory.plots,)),
+    "work": Item(work, (work_plots,)),
+    "schemes": Item(schemes),
+    "reading": Item(prose("reading", "How to read this page")),
+    "method": Item(method.section),
+    "limits": Item(prose("limits", "What these figures cannot say")),
+}
+"""The sections by name, in the order of the page."""
+
+
+def sections(summary: Summary) -> list[Section]:
+    """Make the sections for which there are figures."""
+    made = (item.section(summary) for item in SECTIONS.values())
+    return [section for section in made if section is not None]
+
+
+def plots(summary: Summary) -> dict[str, list[Plot]]:
+    """Make the charts of each section for which there are figures."""
+    made = {
+        name: [plot for make in item.plots for plot in make(summary)]
+        for name, item in SECTIONS.items()
+    }
+    return {name: found for name, found in made.items() if found}
