@@ -1,7 +1,7 @@
 """Calls that wait for their deadline, and the methods by which services make and run them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from math import floor
@@ -261,7 +261,7 @@ class CallScheduler:
             if not special:
                 new.append(call)
         if special:
-            self._admit(call)
+            self._admit((call,))
         elif len(new) >= BATCH:
             self._relieve()
         return call
@@ -354,15 +354,24 @@ class CallScheduler:
         call._pending, call._callback, call._args = self._pending, callback, args
         call._context = (copy_context() or None) if context is None else context
         call._moment, call._handle, call._state = due, UNFILED, PENDING
-        self._admit(call)
+        self._admit((call,))
         return call
 
-    def _admit(self, *entries: Entry) -> None:
-        """Make entries pending, if there is room. Raises ServiceClosedError, OverloadError."""
+    def _admit(self, entries: Sequence[Entry]) -> None:
+        """Make entries pending, if there is room, except those that are not pending any more.
+
+        Raises ServiceClosedError, OverloadError.
+        """
         pending = self._pending
         if pending.max_pending is None:
-            with pending.lock:
+            lock = pending.lock
+            try:
+                lock.acquire()
                 pending.add(entries)
+            except BaseException:
+                release(lock)
+                raise
+            lock.release()
         else:
             passes = self._waits and not self._may_wait()
             for entry in entries:
@@ -375,7 +384,7 @@ class CallScheduler:
         """Add an entry if there is room, or if it `passes` without; False if it has to wait."""
         pending = self._pending
         with pending.lock:
-            if passes or not pending.is_full():
+            if passes or entry._state != PENDING or not pending.is_full():
                 pending.add((entry,))
                 return True
         if not self._waits:

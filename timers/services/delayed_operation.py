@@ -6,8 +6,10 @@ from contextlib import AbstractContextManager
 from math import floor
 from typing import Any
 
+from timers.kernels.handles import PLACE_MASK
 from timers.services.clock import QUICK_DURATION, delay_ns
 from timers.services.pending import (
+    BATCH,
     CANCELLED,
     DUE,
     FINISHED,
@@ -15,6 +17,7 @@ from timers.services.pending import (
     STARTED,
     UNFILED,
     Entry,
+    release,
 )
 
 UNWATCHED = threading.RLock()
@@ -26,6 +29,9 @@ if hasattr(os, "register_at_fork"):  # no thread holds it at a fork, which a chi
         after_in_parent=UNWATCHED.release,
         after_in_child=UNWATCHED.release,
     )
+
+_latest: tuple[float, int] = (0.0, 0)
+"""The number of seconds that was converted last, as most operations share one; in nanoseconds."""
 
 
 class DelayedOperation(Entry):
@@ -57,11 +63,15 @@ class DelayedOperation(Entry):
     _context = None
 
     def __init__(self, delay: Any, lock: AbstractContextManager[Any] | None = None) -> None:
-        if (type(delay) is float or type(delay) is int) and 0.0 <= delay <= QUICK_DURATION:
-            self._moment = floor(delay * 1e9 + 0.5)
-        else:
-            self._moment = delay_ns(delay)
-        self._lock = lock
+        global _latest
+        known, duration = _latest
+        if delay is not known:
+            if (type(delay) is float or type(delay) is int) and 0.0 <= delay <= QUICK_DURATION:
+                duration = floor(delay * 1e9 + 0.5)
+                _latest = delay, duration
+            else:
+                duration = delay_ns(delay)
+        self._moment, self._lock = duration, lock
         self._purgatory = self._tried_by = None
         self._state, self._handle = PENDING, UNFILED
 
@@ -116,22 +126,31 @@ class DelayedOperation(Entry):
                     return was_pending
             purgatory = self._purgatory
         pending = purgatory._pending
-        with pending.lock:
+        lock = pending.lock
+        try:
+            lock.acquire()
             if purgatory._left >= purgatory._purge_above:
                 purgatory._request_purge()  # first, as it may fail
-            if self._state != PENDING:
-                return False
-            handle = self._handle
-            # Nothing that can fail comes in between: it counts until here.
-            self._state = state
-            purgatory._left += 1
-            if handle:
-                pending.filed -= 1
-                if handle > 0:
-                    pending.remove(handle)
-            if pending.ending:
-                pending.alarm = pending.wake(pending.latest)
-        return True
+            ended = self._state == PENDING
+            if ended:
+                handle = self._handle
+                # Nothing that can fail comes in between: it counts until here.
+                self._state = state
+                purgatory._left += 1
+                if handle:
+                    pending.filed -= 1
+                    if handle > 0:
+                        pending.calls[handle & PLACE_MASK] = None
+                        pending.gone.append(handle)
+                        if len(pending.gone) >= BATCH:
+                            pending.apply()
+                if pending.ending:
+                    pending.alarm = pending.wake(pending.latest)
+        except BaseException:
+            release(lock)
+            raise
+        lock.release()
+        return ended
 
     # What a service does with a call that is due
 

@@ -78,7 +78,7 @@ class Pending:
     an earlier deadline has to wake the driver again. With `shared=False` there is no lock.
     """
 
-    lock: Any  # a re-entrant one, or a context manager that does nothing
+    lock: Any  # a re-entrant one, or one that does nothing
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Pending:
 
     def renew_lock(self) -> None:
         """Make a lock that nobody holds."""
-        self.lock = threading.RLock() if self.shared else nullcontext()
+        self.lock = threading.RLock() if self.shared else _NoLock()
 
     @property
     def is_held(self) -> bool:
@@ -340,9 +340,10 @@ class Pending:
             return
         moments = [entry._moment for entry in entries]
         array = self.timer.schedule_many(self._units_of(moments))
-        handles, places, calls = array.tolist(), (array & PLACE_MASK).tolist(), self.calls
+        places, calls = (array & PLACE_MASK).tolist(), self.calls
         calls.extend(repeat(None, max(places) + 1 - len(calls)))
-        for entry, moment, handle, place in zip(entries, moments, handles, places, strict=True):
+        rows = zip(entries, moments, array.tolist(), places, strict=True)
+        for entry, moment, handle, place in rows:
             calls[place] = entry
             if not entry._handle:
                 self.filed += 1
@@ -376,13 +377,26 @@ class Pending:
 
     def _units_of(self, moments: list[int]) -> Int64s:
         """For each moment, the first unit that does not begin before it."""
-        origin, unit_ns, start = self.origin, self.unit_ns, self.start_unit
-        units = [
-            start - (origin - moment) // unit_ns if moment > origin else start for moment in moments
-        ]
-        if max(units) > LIMIT:  # the timer has nearly reached its end
-            units = [min(unit, LIMIT) for unit in units]
-        return np.array(units, np.int64)
+        try:
+            before = self.origin - np.array(moments, np.int64)
+            before //= self.unit_ns  # how many units before `origin`, rounded down
+            np.minimum(before, 0, out=before)
+            np.maximum(before, self.start_unit - LIMIT, out=before)  # the timer's end
+            return np.subtract(self.start_unit, before, out=before)
+        except OverflowError:  # beyond the end of the clock
+            return self._units_of([min(moment, LIMIT) for moment in moments])
+        except SystemError as error:  # of a ufunc without memory
+            raise MemoryError(str(error)) from None
+
+
+class _NoLock(nullcontext[None]):
+    """In place of a lock, for a service of one thread."""
+
+    def acquire(self) -> None:
+        """Do nothing."""
+
+    def release(self) -> None:
+        """Do nothing."""
 
 
 def release(lock: Any) -> None:

@@ -12,6 +12,8 @@ while others are being removed are kept; what they remove is left to the interru
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
+from typing import Any
 
 from timers.errors import ParameterError
 from timers.limits import LIMIT
@@ -25,7 +27,7 @@ from timers.services.errors import (
     check_key,
     key_list,
 )
-from timers.services.pending import PENDING
+from timers.services.pending import PENDING, release
 from timers.validation import as_parameter, shown
 
 OnError = Callable[[DelayedOperation, Exception], object]
@@ -84,7 +86,7 @@ class Purgatory:
         self._interval = interval if reaper else math.inf
         self._closed = False
         self._lists: dict[Hashable, list[DelayedOperation]] = {}
-        self._removing = False  # whether a frame below removes operations from the lists
+        self._in_use = False  # whether a frame below uses the lists: then nothing is removed
         self._entered = 0  # operations that came to be watched
         self._left = 0  # of these, completed, timed out or cancelled
         self._left_at_purge = 0
@@ -132,7 +134,7 @@ class Purgatory:
             ServiceClosedError: after `shutdown`, or after `close` of the timer.
             OverloadError: if the timer refuses more.
         """
-        return self.try_complete_else_watch_many([operation], keys) > 0
+        return self.try_complete_else_watch_many((operation,), keys) > 0
 
     def try_complete_else_watch_many(
         self, operations: Iterable[DelayedOperation], keys: Iterable[Hashable]
@@ -146,26 +148,36 @@ class Purgatory:
         Raises:
             As `try_complete_else_watch`.
         """
-        operations = list(operations)
+        operations = tuple(operations)
         self._check(operations)
         claim: list[None] = [None]
-        waiting: list[DelayedOperation] = []
+        entered: list[DelayedOperation] = []
         try:
-            with self._pending.lock:
-                claimed = _claim(operations, claim)
-            completed = _try_all(claimed)
-            if completed < len(operations) and _pending(operations):
-                known, now = _checked(keys), self._pending.now()
-                with self._pending.lock:
-                    self._watch(operations, known, now, waiting)
-                    if len(claimed) < len(operations):  # somebody else tries the others
-                        claimed = _claim(waiting, claim)
-                completed += _try_all(claimed)
-            completed += self._release(claim, claimed)
-            if pending := _pending(waiting):
-                self._schedule(pending)
+            completed = _try_all(operations)  # nobody else can find them
+            if completed < len(operations):
+                known: Any = keys
+                if type(keys) not in (list, tuple) and _pending(operations):
+                    known = key_list(keys)
+                now, lock = self._pending.now(), self._pending.lock
+                try:
+                    lock.acquire()
+                    try:
+                        UNWATCHED.acquire()
+                        self._enter(operations, now, claim, entered)
+                    except BaseException:
+                        release(UNWATCHED)
+                        raise
+                    UNWATCHED.release()
+                    if entered:
+                        self._watch(entered, known)
+                except BaseException:
+                    release(lock)
+                    raise
+                lock.release()
+                completed += self._try_claimed(claim, entered)
+                self._schedule(entered)
         except BaseException:
-            _withdraw(operations, waiting)
+            _withdraw(operations, entered)
             raise
         finally:
             claim.clear()
@@ -185,8 +197,7 @@ class Purgatory:
                 if watchers is None:
                     return 0
                 claimed = _claim(watchers, claim)
-            completed = _try_all(claimed, self._report)
-            completed += self._release(claim, claimed, self._report)
+            completed = self._try_claimed(claim, claimed, self._report)
         finally:
             claim.clear()
         self._drop_completed([key])
@@ -241,130 +252,127 @@ class Purgatory:
     def _check(self, operations: Sequence[DelayedOperation]) -> None:
         """Refuse what cannot be watched."""
         if self._closed or self._pending.closed:
-            self._check_open()
+            raise self._is_closed()
         for operation in operations:
-            if getattr(operation, "_purgatory", operation) is not None:
-                if hasattr(operation, "_purgatory"):
+            try:
+                if operation._purgatory is not None:
                     raise _is_watched(operation)
+            except AttributeError:
                 name = type(operation).__name__
                 raise ParameterError(
                     f"a {name} object is not a DelayedOperation, or did not run its __init__"
-                )
+                ) from None
 
     def _report(self, operation: DelayedOperation, error: Exception) -> None:
         self._timer._report(operation.try_complete, error)
 
-    def _check_open(self) -> None:
-        if self._closed or self._pending.closed:
-            raise ServiceClosedError(f"purgatory {shown(self.name)} is closed")
-
-    def _watch(
-        self,
-        operations: Sequence[DelayedOperation],
-        keys: Sequence[Hashable],
-        now: int,
-        waiting: list[DelayedOperation],
-    ) -> None:
-        """Append the operations that have not completed to `waiting`, count them, and add them to
-        the lists of their keys.
-        """
-        if self._closed or self._pending.closed:
-            self._check_open()
-        with UNWATCHED:
-            self._enter(operations, now, waiting)
-        lists = self._lists
-        for key in keys or _NO_KEYS:
-            watchers = lists.get(key)
-            if watchers is None:
-                watchers = lists.setdefault(key, [])
-            watchers.extend(waiting)
+    def _is_closed(self) -> ServiceClosedError:
+        return ServiceClosedError(f"purgatory {shown(self.name)} is closed")
 
     def _enter(
-        self, operations: Sequence[DelayedOperation], now: int, waiting: list[DelayedOperation]
+        self,
+        operations: Iterable[DelayedOperation],
+        now: int,
+        claim: list[None],
+        entered: list[DelayedOperation],
     ) -> None:
+        """Count and claim the operations that are still pending, and append them to `entered`."""
+        delay = moment = -1
         for operation in operations:
             if operation._state == PENDING:
                 if operation._purgatory is not None:
                     raise _is_watched(operation)
-                entered, moment = self._entered + 1, now + operation._moment
+                if operation._moment != delay:
+                    delay = operation._moment
+                    moment = now + delay
+                number = self._entered + 1
+                operation._tried_by, operation._asked = claim, False
                 # No call, after which a handler could complete it: it would count for ever.
-                waiting += (operation,)
-                operation._purgatory, operation._moment, self._entered = self, moment, entered
+                entered += (operation,)
+                operation._purgatory, operation._moment, self._entered = self, moment, number
+
+    def _watch(self, operations: Sequence[DelayedOperation], keys: Sequence[Hashable]) -> None:
+        """Add operations to the lists of their keys."""
+        if self._closed or self._pending.closed:
+            raise self._is_closed()
+        lists, in_use = self._lists, self._in_use
+        try:
+            self._in_use = True
+            for key in keys or _NO_KEYS:
+                watchers = lists.get(key)
+                if watchers is None:
+                    watchers = lists.setdefault(key, [])
+                watchers.extend(operations)
+        except TypeError:
+            for key in keys:
+                check_key(key)
+            raise
+        finally:
+            self._in_use = in_use
 
     def _schedule(self, operations: Sequence[DelayedOperation]) -> None:
         """Put operations into the timer, which passes over those that are completed by then."""
-        self._timer._admit(*operations)
+        self._timer._admit(operations)
 
-    def _release(
+    def _try_claimed(
         self,
         claim: list[None],
-        claimed: Iterable[DelayedOperation],
+        claimed: Sequence[DelayedOperation],
         on_error: OnError | None = None,
     ) -> int:
-        """Try once more what somebody has asked for meanwhile, and give up the claim."""
-        completed = 0
-        while True:
-            with self._pending.lock:
-                asked = _asked_for(claimed)
-                if not asked:
-                    claim.clear()
-            if not asked:
-                break
-            completed += _try_all(asked, on_error)
+        """Try operations, and once more those for which somebody has asked meanwhile."""
+        completed, lock = 0, self._pending.lock
+        while claimed:
+            completed += _try_all(claimed, on_error)
+            try:
+                lock.acquire()
+                claimed = _release(claimed)
+            except BaseException:
+                release(lock)
+                raise
+            lock.release()
         return completed
 
     def _drop_completed(self, keys: Sequence[Hashable]) -> int:
         """Remove the completed operations of some keys, and lists that this leaves empty."""
-        seen: list[list[DelayedOperation]] = []  # freed without the lock: finalizers may run
+        former: list[list[DelayedOperation]] = []  # freed without the lock: finalizers may run
         with self._pending.lock:
-            if self._removing:
+            if self._in_use:
                 return 0
             try:
-                self._removing = True
-                return self._drop_from(keys, seen)
+                self._in_use = True
+                return sum([self._drop_from(key, former) for key in keys])
             finally:
-                self._removing = False
+                self._in_use = False
 
-    def _drop_from(self, keys: Sequence[Hashable], seen: list[list[DelayedOperation]]) -> int:
-        lists, dropped = self._lists, 0
-        for key in keys:
-            watchers = lists.get(key)
-            if watchers is None:
-                continue
-            before = watchers.copy()
-            pending = _pending(before)
-            if len(pending) < len(before):
-                dropped += len(before) - len(pending)
-                seen.append(before)
-                watchers[: len(before)] = pending
-                if not watchers:
-                    lists.pop(key, None)
-                    if watchers:  # of code that ran when keys were compared
-                        lists.setdefault(key, []).extend(watchers)
-        return dropped
-
-
-def _checked(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    known = tuple(keys if type(keys) in (list, tuple) else key_list(keys))
-    try:
-        hash(known)
-    except TypeError:
-        for key in known:
-            check_key(key)
-        raise
-    return known
+    def _drop_from(self, key: Hashable, former: list[list[DelayedOperation]]) -> int:
+        lists = self._lists
+        watchers = lists.get(key, _NOBODY)
+        count = len(watchers)
+        pending = _pending(islice(watchers, count))
+        if len(pending) == count:
+            return 0
+        former.append(watchers)
+        # A new list, as a frame below may go through the old one.
+        if pending:
+            lists[key] = pending
+        else:
+            lists.pop(key, None)
+        if len(watchers) > count:  # of code that ran meanwhile, for example to compare keys
+            lists.setdefault(key, []).extend(watchers[count:])
+        return count - len(pending)
 
 
 # Loops out of a `with` or `try`: see `no_exception_in_a_loop_skips_a_with` in the tests.
 
 
-def _pending(operations: Sequence[DelayedOperation]) -> list[DelayedOperation]:
-    return [operation for operation in operations if operation._state == PENDING]
+def _pending(operations: Iterable[DelayedOperation]) -> list[DelayedOperation]:
+    return [operation for operation in operations if not operation._state]  # PENDING
 
 
-# Only the thread that has claimed an operation runs its `try_complete`. A claim is a list that is
-# emptied when the thread has done so; whoever finds one that is not empty asks for another try, as
-# the thread may have looked too early. All this is done with the lock held.
+# Only the thread that has claimed an operation runs its `try_complete`. Whoever finds it claimed
+# asks for another try, as the thread may have looked too early. All this is done with the lock
+# held. The claim is a list, which an interrupted call empties: then all its claims are void.
 
 
 def _claim(operations: Iterable[DelayedOperation], claim: list[None]) -> list[DelayedOperation]:
@@ -373,20 +381,23 @@ def _claim(operations: Iterable[DelayedOperation], claim: list[None]) -> list[De
     for operation in operations:
         if operation._state == PENDING:
             holder = operation._tried_by
-            if holder and holder is not claim:
-                operation._asked = True
-            else:
+            if not holder:
                 operation._tried_by, operation._asked = claim, False
                 claimed.append(operation)
+            elif holder is not claim:  # otherwise it is in the list twice
+                operation._asked = True
     return claimed
 
 
-def _asked_for(claimed: Iterable[DelayedOperation]) -> list[DelayedOperation]:
+def _release(claimed: Iterable[DelayedOperation]) -> list[DelayedOperation]:
+    """Give up the claims, except for the operations for which somebody has asked."""
     asked = []
     for operation in claimed:
         if operation._asked and operation._state == PENDING:
             operation._asked = False
             asked.append(operation)
+        else:
+            operation._tried_by = None
     return asked
 
 

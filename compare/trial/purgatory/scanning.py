@@ -82,7 +82,7 @@ class ScanningPurgatory(Purgatory):
 
     def _schedule(self, operations: Sequence[DelayedOperation]) -> None:
         timer = self._timer
-        for operation in operations:
+        for operation in [each for each in operations if not each.is_completed]:
             call = timer._post(
                 ScheduledCall(), operation._moment, self._pass_deadline, (operation,), None
             )

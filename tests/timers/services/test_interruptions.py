@@ -320,9 +320,13 @@ class Operations(Setting):
         for k, operation in enumerate(self.operations):
             self.purgatory.try_complete_else_watch(operation, ["all", k % 3])
         self.answers = []
+        completed = Waiting(1)  # the only one under its key: a purge removes the list
+        self.purgatory.try_complete_else_watch(completed, ["new"])
+        completed.force_complete()
         self.service.size  # noqa: B018  # all are in the timer
         self.new = Waiting(1)
         self.operations.append(self.new)
+        self.fresh = [self.new, Waiting(1), Waiting(2)]
         for operation in self.operations[::3]:
             operation.ready = True
 
@@ -330,8 +334,8 @@ class Operations(Setting):
         self.purgatory.try_complete_else_watch(self.new, ["all", "new"])
 
     def watch_many(self):
-        self.operations += (more := [Waiting(1), Waiting(2)])
-        self.purgatory.try_complete_else_watch_many([self.new, *more], ["all", "new"])
+        self.operations += self.fresh[1:]
+        self.purgatory.try_complete_else_watch_many(self.fresh, ["all", "new"])
 
     def use(self):
         """What a handler may do."""
@@ -347,6 +351,9 @@ class Operations(Setting):
         """
         watched = [operation for operation in self.operations if operation._purgatory]
         left = sum(not operation.is_completed for operation in watched)
+        lists = [self.purgatory._lists.get(key, []) for key in ("all", "new")]
+        fresh = [op for op in self.fresh if op._purgatory and not op.is_completed]
+        assert all(op in each for op in fresh for each in lists), "no check would find it"
         assert left <= self.purgatory.delayed <= left + extra
         assert left <= in_thread(lambda: self.service.size) <= left + extra
         for _ in range(3):
