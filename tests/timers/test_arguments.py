@@ -241,6 +241,12 @@ def test_what_cannot_be_a_handle_has_no_place(handle: Any) -> None:
         timers.place_of(handle)
 
 
+@pytest.mark.parametrize("handle", [None, 2.0**33, True, "7", [2**33], np.array([2.0**33])])
+def test_what_is_not_an_integer_has_no_place(handle: Any) -> None:
+    with pytest.raises(TimeTypeError, match="^handle must "):
+        timers.place_of(handle)
+
+
 @every_timer
 def test_parameters_are_read_only(case: Case) -> None:
     parameters: Any = case().parameters

@@ -61,14 +61,19 @@ def place_of(handle: Any) -> Any:
     A place belongs to its timer while the timer is pending, and is re-used afterwards. So you can
     keep payloads in arrays indexed by place. A stale handle has a place, too. O(1) for each handle.
 
-    Raises TimeRangeError for a number that cannot be a handle.
+    Raises TimeTypeError for what is not an integer or an array of integers, and TimeRangeError for
+    a number that cannot be a handle.
 
     >>> from timers import DelayQueue
     >>> timer = DelayQueue()
     >>> place_of(timer.schedule(10)), place_of(timer.schedule_many([20, 30])).tolist()
     (0, [1, 2])
     """
-    lowest = handle.min(initial=LIMIT) if isinstance(handle, np.ndarray) else handle
+    if isinstance(handle, np.ndarray):
+        handle = as_integers(handle, "handle")
+        lowest = handle.min(initial=LIMIT)
+    else:
+        lowest = handle = as_integer(handle, "handle")
     if lowest < LOWEST_HANDLE:
         raise TimeRangeError(f"{shown(int(lowest))} is not a handle: handles are at least 2**32")
     return handle & PLACE_MASK
