@@ -163,7 +163,7 @@ class PeriodicCall(ScheduledCall):
         with self._pending.lock:
             if self._state == CANCELLED:
                 return False
-            if self._state == STARTED:
+            if self._state != PENDING:
                 self._state = CANCELLED  # the end of the run drops the callback
                 return True
             self._pending.leave(self, CANCELLED)
@@ -179,6 +179,8 @@ class PeriodicCall(ScheduledCall):
             if self._state == STARTED:
                 self._moment, self._moved = moment, True
                 return True
+            if self._state == FINISHED:  # a handler interrupts the end of its run
+                return self._pending.move(self, moment, FINISHED)
             return super()._move(moment)
 
     def _finish(self) -> None:
@@ -188,9 +190,11 @@ class PeriodicCall(ScheduledCall):
             now = pending.now()
         finally:  # a clock that fails does not end the series
             with pending.lock:
-                if self._state == STARTED:
+                if self._state in (STARTED, FINISHED):  # FINISHED after an interruption
+                    self._state = FINISHED
                     moment, self._moved = self._following(now), False
-                    if pending.move(self, moment) and pending.closed:
+                    pending.move(self, moment, FINISHED)
+                    if pending.closed and self._state == PENDING:
                         pending.leave(self, CANCELLED)
             if self._state == CANCELLED:
                 self._drop()
@@ -463,6 +467,6 @@ class CallScheduler:
         try:
             entry._finish()
         except BaseException as error:
-            if entry._state == STARTED:
+            if entry._state in (STARTED, FINISHED):
                 entry._finish()
             self._fail(None, error, propagate)

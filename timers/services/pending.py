@@ -226,22 +226,24 @@ class Pending:
         if len(self.gone) >= BATCH:
             self.apply()
 
-    def move(self, entry: Entry, moment: int) -> bool:
-        """Give a pending entry, or one that has run, a new deadline; False if it was cancelled."""
+    def move(self, entry: Entry, moment: int, state: int = PENDING) -> bool:
+        """Make an entry that is in this state pending, with a new deadline; False if it is in
+        another state.
+        """
         if moment < self.alarm:
             self.alarm = self.wake(moment)
-        if entry._state == PENDING and entry._handle == UNFILED:
+        if entry._state == state == PENDING and entry._handle == UNFILED:
             entry._moment = moment
             return True
         busy = self.busy
         try:
             self.busy = True  # a frame that interrupts this one must not file it yet
             self.new.append(entry)
-            if entry._state == CANCELLED:
+            if entry._state != state:
                 return False
             handle = entry._handle
             # Nothing that can fail comes in between: its row, or its place in `due`, is void.
-            if entry._state == PENDING and handle:
+            if state == PENDING and handle:
                 self.filed -= 1
             entry._handle, entry._moment, entry._state = UNFILED, moment, PENDING
         finally:

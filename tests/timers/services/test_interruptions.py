@@ -529,3 +529,17 @@ def test_a_failed_allocation_loses_and_doubles_nothing():
 def test_a_handler_may_use_the_service_anywhere(method):
     trace_once(METHODS[method][0])
     assert settings(method, lambda number, run, s: interrupted(number, s.use, run))
+
+
+@pytest.mark.parametrize("make", [Calls, CallsOnAManualClock])
+def test_a_handler_may_reschedule_a_periodic_call_at_any_point_of_its_run(make):
+    trace_once(make)
+    for number in count():
+        setting = make()
+        moved = []
+        act = partial(lambda s, moved: moved.append(s.periodic.reschedule(7.25)), setting, moved)
+        if not interrupted(number, act, partial(setting.drive, 1)):
+            break
+        assert moved == [True]
+        assert setting.periodic.when() == 7.25
+    assert number > 50
