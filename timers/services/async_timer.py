@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import time
 from collections.abc import Callable
+from math import floor
 from threading import get_ident
 from typing import Self
 
@@ -29,7 +30,7 @@ class LoopClock:
 
     def now(self) -> int:
         """Nanoseconds of the loop's time."""
-        return int(self._time() * 1e9 + 0.5)
+        return floor(self._time() * 1e9 + 0.5)
 
 
 class LoopDriver:

@@ -249,6 +249,8 @@ class CallScheduler:
         call._context = copy_context() or None
         call._moment, call._handle, call._state = moment, UNFILED, PENDING
         new = pending.new
+        if len(new) >= BATCH:
+            self._relieve()  # before this call is added, which may be cancelled next
         if pending.shared:
             lock = pending.lock
             try:
@@ -266,8 +268,6 @@ class CallScheduler:
                 new.append(call)
         if special:
             self._admit((call,))
-        elif len(new) >= BATCH:
-            self._relieve()
         return call
 
     def schedule_at(

@@ -182,13 +182,13 @@ class _WheelLoop(asyncio.AbstractEventLoop):
         handle._moment, handle._handle, handle._state = moment, UNFILED, PENDING
         handle._ready = None
         wheel = self.wheel
+        if len(wheel.new) >= BATCH:  # before this call is added, which may be cancelled next
+            with suppress(MemoryError):  # the next turn tries again, and raises it
+                wheel.apply()
         if moment < wheel.alarm or wheel.guarded:
             self._add(handle)
         else:
             wheel.new.append(handle)
-        if len(wheel.new) >= BATCH:
-            with suppress(MemoryError):  # the next turn tries again, and raises it
-                wheel.apply()
         return handle
 
     def _add(self, handle: Any) -> None:
