@@ -11,7 +11,7 @@ from typing import Any, Literal
 from timers.errors import ParameterError, TimeRangeError
 from timers.limits import LIMIT
 from timers.services.clock import NS_PER_S, QUICK_DURATION, delay_ns, duration_ns, moment_ns
-from timers.services.errors import CallbackError, OverloadError
+from timers.services.errors import CallbackError
 from timers.services.pending import (
     BATCH,
     CANCELLED,
@@ -392,8 +392,7 @@ class CallScheduler:
                 pending.add((entry,))
                 return True
         if not self._waits:
-            most = pending.max_pending
-            raise OverloadError(f"{pending.name} has {most} pending calls, the most that it takes")
+            pending.refuse_more()
         return False
 
     def _may_wait(self) -> bool:

@@ -64,7 +64,7 @@ class ManualClock:
         self._advancing = threading.Lock()
         self._thread = 0  # the one that holds it
         self._services: list[weakref.ref[Any]] = []
-        _manual_clocks.add(self)
+        after_fork.add(self)
 
     def now(self) -> int:
         """Nanoseconds since the clock was made, as moved by `advance`."""
@@ -135,12 +135,13 @@ class ManualClock:
             self._advancing = threading.Lock()
 
 
-_manual_clocks: "weakref.WeakSet[ManualClock]" = weakref.WeakSet()
+after_fork: "weakref.WeakSet[Any]" = weakref.WeakSet()
+"""Clocks and services whose method `_after_fork` runs in a forked child."""
 
 
 def _after_fork_in_child() -> None:
-    for clock in list(_manual_clocks):
-        clock._after_fork()
+    for each in list(after_fork):
+        each._after_fork()
 
 
 if hasattr(os, "register_at_fork"):

@@ -25,7 +25,6 @@ from timers.protocol import Timer
 from timers.schemes.cascading_wheel import CascadingWheel
 from timers.services.async_timer import LoopDriver
 from timers.services.clock import NS_PER_S, QUICK_DURATION, Clock, ManualClock, seconds_ns
-from timers.services.errors import OverloadError
 from timers.services.pending import BATCH, CANCELLED, DUE, PENDING, STARTED, UNFILED
 from timers.validation import shown
 
@@ -197,7 +196,7 @@ class _WheelLoop(asyncio.AbstractEventLoop):
         if wheel.closed:
             raise RuntimeError("Event loop is closed")
         if wheel.is_full():
-            raise OverloadError(f"{wheel.name} has {wheel.max_pending} pending calls, the most")
+            wheel.refuse_more()
         wheel.add([handle])
 
     def _pass_on(self) -> None:

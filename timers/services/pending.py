@@ -35,7 +35,7 @@ from timers.protocol import Timer
 from timers.schemes.base import load_code
 from timers.schemes.unordered_list import UnorderedList
 from timers.services.clock import Clock
-from timers.services.errors import ServiceClosedError, ServiceStateError
+from timers.services.errors import OverloadError, ServiceClosedError, ServiceStateError
 from timers.validation import as_parameter, shown
 
 BATCH = 128
@@ -138,6 +138,10 @@ class Pending:
     def refuse(self) -> NoReturn:
         """Raise ServiceClosedError."""
         raise ServiceClosedError(f"{self.name} is closed")
+
+    def refuse_more(self) -> NoReturn:
+        """Raise OverloadError."""
+        raise OverloadError(f"{self.name} has {self.max_pending} pending calls, the most")
 
     def close(self, runs_rest: bool = False) -> None:
         """Refuse new calls, and cancel what is pending unless the driver `runs_rest`."""

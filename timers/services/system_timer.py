@@ -2,7 +2,6 @@
 
 import atexit
 import logging
-import os
 import threading
 import time
 import weakref
@@ -16,7 +15,14 @@ from typing import Any, Literal, Self
 from timers.errors import ParameterError
 from timers.protocol import Timer
 from timers.services.calls import ROOM_S, Callback, CallScheduler
-from timers.services.clock import NS_PER_S, Clock, ManualClock, MonotonicClock, duration_ns
+from timers.services.clock import (
+    NS_PER_S,
+    Clock,
+    ManualClock,
+    MonotonicClock,
+    after_fork,
+    duration_ns,
+)
 from timers.services.errors import ServiceClosedError, ServiceStateError
 from timers.services.pending import AWAKE, NEVER, Entry, Pending
 from timers.validation import shown
@@ -111,6 +117,7 @@ class SystemTimer(CallScheduler):
         self._running_since = NEVER  # the moment at which the callback that is running began
         self._thread: threading.Thread | None = None
         _services.add(self)
+        after_fork.add(self)
         atexit.unregister(_close_all)
         atexit.register(_close_all)  # again: functions that were registered earlier run after it
         if isinstance(clock, ManualClock):
@@ -411,12 +418,3 @@ def _close_all() -> None:
     _exiting = True
     for service in list(_services):
         service.close(timeout=_SECONDS_AT_EXIT)
-
-
-def _after_fork_in_child() -> None:
-    for service in list(_services):
-        service._after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
