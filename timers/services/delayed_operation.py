@@ -40,10 +40,10 @@ class DelayedOperation(Entry):
     Subclasses say what it waits for. `delay` is the timeout in seconds (or a timedelta); it counts
     from the moment at which a purgatory watches the operation, and a negative one has passed then.
 
-    A purgatory never runs `try_complete` of one operation in two threads at once: the second has
-    the first try again. `lock`, for operations that share state, is held while it runs; it has
-    to be reentrant if this can lead to another operation with the same lock. `Purgatory` has an
-    example.
+    A purgatory never runs `try_complete` of an operation that it watches in two threads at once:
+    the second has the first try again. `lock`, for operations that share state, is held while it
+    runs; it has to be reentrant if this can lead to another operation with the same lock.
+    `Purgatory` has an example.
 
     Raises:
         TimeTypeError, TimeRangeError: for a delay that is not a finite duration.
