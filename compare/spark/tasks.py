@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -54,25 +55,29 @@ class SparkTasks:
         schema: pa.Schema,
         groups: int,
         order: Sequence[str],
-        write: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        write: Callable[[int, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
         out: pa.Schema,
         description: str = "ingest: the rows of a log by shard",
     ) -> pa.Table:
         """Read parts as rows, and write those of each group in an order.
 
-        The first column of the order is the number of the group. `write` takes the rows of one
-        group or of several.
+        The first column of the order is the number of the group. `write` takes the number of a
+        group and its rows; it is not called for a group without rows.
         """
 
         def read_parts(tasks: pa.RecordBatch, _: Stopping) -> Iterator[pa.RecordBatch]:
             for part in tasks["part"].to_pylist():
                 yield from read(part)
 
+        def write_group(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for first in batches:
+                yield from write(first[order[0]][0].as_py(), chain([first], batches))
+
         numbers = pa.table({"part": pa.array(range(parts), pa.int64())})
         rows = self._rows(numbers, read_parts, schema)
         # One partition for each group.
         ordered = rows.repartitionById(groups, order[0]).sortWithinPartitions(*order)
-        written = ordered.mapInArrow(write, from_arrow_schema(out))
+        written = ordered.mapInArrow(write_group, from_arrow_schema(out))
         return self._collected(written, out, description)
 
     def _rows(self, tasks: pa.Table, function: Function, schema: pa.Schema) -> DataFrame:

@@ -1,20 +1,17 @@
 """The ingestion of a log: what both executors share, and the one in this process."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from compare.base.executors import Stopping, Threads, until_stopping
 from compare.traffic.logs.blocks import Block
 from compare.traffic.logs.formats.base import Log
-from compare.traffic.logs.pairs import without_start
 from compare.traffic.logs.reading import Seen
-from compare.traffic.logs.rows import NO_POSITIONS, Meaning, Parsed, by_shard, interpret
-from compare.traffic.logs.shards import Rejected, in_order, pieces, write_shard
+from compare.traffic.logs.rows import NO_POSITIONS, Meaning, Parsed, interpret
+from compare.traffic.logs.shards import Rejected, ends_without_start, write_shard
 from compare.traffic.tapes.trace import REJECTED, Shard
 from timers.arrays import Int64s
 
@@ -87,14 +84,13 @@ def ingest_here(job: Job, threads: Threads) -> Result:
     for place, parsed in _parsed(job, threads, unmatched):
         table.add(place[0], parsed.total, parsed.rejected)
         seen.merge(parsed.seen)
-        for shard, rows in by_shard(parsed.rows):
-            kept[shard].append(rows)
+        for number, shard in enumerate(parsed.runs["shard"].to_pylist()):
+            kept[shard].append(parsed.runs.slice(number, 1))
     table.close()
 
     def work(shard: int, stopping: Stopping) -> Shard:
-        runs, kept[shard] = sorted(kept[shard], key=_earliest), []
-        rows = in_order(pieces(until_stopping(runs, stopping)))
-        return write_shard(shard, job.directory, meaning, rows)
+        runs, kept[shard] = sorted(kept[shard], key=lambda run: run["first"][0].as_py()), []
+        return write_shard(shard, job.directory, meaning, until_stopping(runs, stopping))
 
     return Result(threads.run(meaning.shards, work), table.kinds, table.examples, seen)
 
@@ -111,7 +107,7 @@ def _parsed(
         blocks = _up_to(job, job.limit, unmatched)
     rows = 0
     for place, parsed in blocks:
-        rows += parsed.rows.num_rows
+        rows += parsed.rows
         if rows > row_limit:
             raise TooManyRows(f"{row_limit:,}")
         yield place, parsed
@@ -128,10 +124,4 @@ def _up_to(job: Job, limit: int, unmatched: Int64s) -> Iterator[tuple[Place, Par
 
 def _unmatched(job: Job, threads: Threads) -> Int64s:
     """The positions of ends without a start. Reads the log once more."""
-    blocks = (by_shard(parsed.rows) for _, parsed in _parsed(job, threads))
-    rows = list(pieces(run for _, run in chain.from_iterable(blocks)))
-    return without_start(*map(np.concatenate, zip(*rows, strict=True))) if rows else NO_POSITIONS
-
-
-def _earliest(rows: pa.RecordBatch) -> int:
-    return int(np.asarray(rows["start"]).min())
+    return ends_without_start(parsed.runs for _, parsed in _parsed(job, threads))

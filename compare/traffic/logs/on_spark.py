@@ -1,14 +1,14 @@
 """The ingestion of a log on Spark: tasks read blocks with the functions that threads use.
 
-The rows of the log are typed columns, which Spark divides by shard and sorts by start and position;
-a task folds each shard. The rest of what a block says is one row of the last group, as JSON.
+A row of a DataFrame is a run of the log's rows (see `RUNS`). Spark divides the runs by shard and
+sorts them by their first starts, and a task folds each shard. What else a block contains is one row
+of the last group, as JSON.
 """
 
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, groupby, pairwise
-from operator import itemgetter
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from compare.spark.session import plain_failures
 from compare.traffic.logs.blocks import Block, LogError
 from compare.traffic.logs.job import FILE_BITS, Job, Place, Result, position_of
 from compare.traffic.logs.reading import Seen
-from compare.traffic.logs.rows import END, NO_POSITIONS, Parsed, RejectedRow, by_shard
-from compare.traffic.logs.shards import pieces, write_shard
+from compare.traffic.logs.rows import NO_POSITIONS, RUNS, Parsed, RejectedRow
+from compare.traffic.logs.shards import ends_without_start, write_shard
 from compare.traffic.tapes.description import counts_from
 from compare.traffic.tapes.trace import Shard
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _ABOUT = pa.field("about", pa.string())
 _POSITIONS = pa.schema([("position", pa.int64())])
 _REPORT = pa.schema([("number", pa.int32()), ("report", pa.string())])
+_ORDER = ("shard", "first")
 
 Part = tuple[int, Block | None]
 """The number of a file, and one of its blocks; or the whole file, if it cannot be divided."""
@@ -41,7 +42,7 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
         if log.source.stream is not None:
             raise LogError(f"{log.name} is a pipe, which tasks of Spark cannot read; use a file")
     logs = tuple(replace(log, source=replace(log.source, head=b"")) for log in job.logs)
-    job, shards, schema = job._replace(logs=logs), job.meaning.shards, job.meaning.schema
+    job, shards, schema = job._replace(logs=logs), job.meaning.shards, RUNS.append(_ABOUT)
     parts: list[Part] = [
         (number, block)
         for number, log in enumerate(logs)
@@ -53,35 +54,31 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
         for block in [whole] if whole is not None else job.logs[number].blocks():
             yield number, block
 
-    def read_rows(part: int) -> Iterator[pa.RecordBatch]:
+    def read_runs(part: int) -> Iterator[pa.RecordBatch]:
         for place in places(part):
-            yield job.read(place).rows
+            yield job.read(place).runs
 
     def read(part: int) -> Iterator[pa.RecordBatch]:
         for place in places(part):
             parsed = job.read(place, unmatched)
-            yield parsed.rows.append_column(_ABOUT, pa.nulls(parsed.rows.num_rows, _ABOUT.type))
-            row = {"shard": shards, "position": position_of(place), "about": _about(parsed)}
-            yield pa.RecordBatch.from_pylist([row], schema.append(_ABOUT))
+            yield parsed.runs.append_column(_ABOUT, pa.nulls(parsed.runs.num_rows, _ABOUT.type))
+            row = {"shard": shards, "first": position_of(place), "about": _about(parsed)}
+            yield pa.RecordBatch.from_pylist([row], schema)
 
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        runs = chain.from_iterable(map(by_shard, batches))
-        for number, group in groupby(runs, itemgetter(0)):
-            report = _write(job, number, (run for _, run in group))
-            yield pa.RecordBatch.from_arrays([[number], [report]], schema=_REPORT)
+    def write(number: int, runs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_arrays([[number], [_write(job, number, runs)]], schema=_REPORT)
+
+    def unmatched_ends(_: int, runs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_arrays([ends_without_start(runs)], schema=_POSITIONS)
 
     with plain_failures(f"{job.name}: the Spark job failed", {"LogError": LogError}):
         unmatched = NO_POSITIONS
         if job.meaning.value == "id":
-            by_key = ("shard", "key", "start", "position")
             ends = tasks.shuffle(
-                len(parts), read_rows, schema, shards, by_key, _without_start, _POSITIONS
+                len(parts), read_runs, RUNS, shards, _ORDER, unmatched_ends, _POSITIONS
             )
             unmatched = np.asarray(ends["position"])
-        by_start = ("shard", "start", "position")
-        table = tasks.shuffle(
-            len(parts), read, schema.append(_ABOUT), shards + 1, by_start, write, _REPORT
-        )
+        table = tasks.shuffle(len(parts), read, schema, shards + 1, _ORDER, write, _REPORT)
     reports = {row["number"]: row["report"] for row in table.to_pylist()}
     # The hash left some without a row, or the log has no block.
     for number in set(range(shards + 1)) - reports.keys():
@@ -108,31 +105,13 @@ def _write(job: Job, number: int, runs: Iterable[pa.RecordBatch]) -> str:
     """Write a shard, or the rejected rows, and return its report as JSON."""
     with errors_as(LogError, f"{CANNOT_WRITE} to {job.directory.parent}"):
         if number < job.meaning.shards:
-            rows = pieces(run.select(job.meaning.schema.names) for run in runs)
-            return json.dumps(write_shard(number, job.directory, job.meaning, rows), default=vars)
+            return json.dumps(write_shard(number, job.directory, job.meaning, runs), default=vars)
         table, seen = job.rejected(), Seen()
-        for row in chain.from_iterable(
-            run.select(["position", "about"]).to_pylist() for run in runs
-        ):
+        for row in chain.from_iterable(run.select(["first", "about"]).to_pylist() for run in runs):
             about = json.loads(row["about"])
             rejected = [RejectedRow(*columns) for columns in about["rejected"]]
-            table.add(row["position"] >> FILE_BITS, about["total"], rejected)
+            table.add(row["first"] >> FILE_BITS, about["total"], rejected)
             seen.merge(_seen(about["seen"]))
         table.close()
     seen_entry = vars(seen) | {"present": sorted(seen.present)}
     return json.dumps({"kinds": table.kinds, "examples": table.examples, "seen": seen_entry})
-
-
-def _without_start(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The positions of ends without a start, of rows in the order of their keys and times."""
-    last: tuple[bytes | None, int] = (None, 0)
-    for batch in batches:
-        columns = (batch[name].to_pylist() for name in ("key", "position"))
-        rows = [last, *zip(*columns, strict=True)]
-        ends = [
-            position - END
-            for (key_before, before), (key, position) in pairwise(rows)
-            if position >= END and not (key == key_before and before < END)
-        ]
-        yield pa.RecordBatch.from_arrays([ends], schema=_POSITIONS)
-        last = rows[-1]

@@ -1,7 +1,6 @@
-"""Interpret the records of a log as rows of one shape, and reject bad ones.
+"""Interpret the records of a log as runs of sorted rows, and reject bad ones.
 
-A row is (shard, start, end or key, position). It keeps this shape from here to the fold, whether
-threads or Spark sort the rows; see `Meaning.schema`.
+Runs keep their shape from here to the fold, whether threads or Spark sort them; see `RUNS`.
 """
 
 import zlib
@@ -48,6 +47,29 @@ END = 1 << 62
 starts."""
 NO_POSITIONS = np.empty(0, np.int64)
 
+_NUMBERS, _TEXTS = pa.list_(pa.int64()), pa.list_(pa.binary())
+RUNS = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("first", pa.int64()),
+        ("start", _NUMBERS),
+        ("value", _NUMBERS),
+        ("position", _NUMBERS),
+        ("keys", _TEXTS),
+    ]
+)
+"""A run: rows of a block that belong to one shard, in the order of their starts.
+
+The columns `start`, `value` and `position` have an element for each row. Times are in units,
+rounded down. A value is the end of a request that was answered in time, or NONE; if rows have keys,
+it is the place of the key in `keys`, which is null otherwise. A position is the place of the row
+in the log. `first` is the first start.
+"""
+ROWS_OF_A_RUN = 1 << 14
+"""The most rows of a run. If a log is in no order, runs overlap, and a part of each is held when
+they are merged: short runs need less memory.
+"""
+
 _FINE, _NOT_CHOSEN = 0, -1
 """Problems of a row, besides the place of one in the table of problems, from 1."""
 _WITHOUT_START = "it is an end, and '{id}' has no start before it"
@@ -80,18 +102,6 @@ class Meaning(NamedTuple):
         """True if rows have a key, or the id of a request in two rows, instead of an end."""
         return self.value in ("id", "key")
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of a row.
-
-        `start` is in units, rounded down. `end` is that of a request that was answered in time, or
-        NONE. `position` is the place of the row in the log.
-        """
-        value = ("key", pa.binary()) if self.keyed else ("end", pa.int64())
-        return pa.schema(
-            [("shard", pa.int32()), ("start", pa.int64()), value, ("position", pa.int64())]
-        )
-
 
 class RejectedRow(NamedTuple):
     """A rejected row."""
@@ -106,7 +116,8 @@ class RejectedRow(NamedTuple):
 class Parsed(NamedTuple):
     """A block of a log."""
 
-    rows: pa.RecordBatch  # in the columns of `Meaning.schema`, by shard
+    runs: pa.RecordBatch  # see RUNS
+    rows: int  # of all runs
     total: int  # lines or records
     seen: Seen
     rejected: Sequence[RejectedRow]
@@ -200,12 +211,14 @@ def interpret(
     for role, name in meaning.roles.items():
         if not log.has(name) and len(with_value(texts[role].filter(pa.array(fine))).drop_null()):
             seen.present |= {role}
-    columns = [shard, start, texts[meaning.value] if meaning.keyed else end, position]
-    rows = pa.RecordBatch.from_arrays(columns, schema=meaning.schema)
-    place = np.flatnonzero(fine)
-    rows = rows.take(place[np.argsort(shard[place], kind="stable")])
+    order = np.flatnonzero(fine)
+    # Small numbers are sorted in linear time.
+    for column in (start, shard.astype(np.min_scalar_type(meaning.shards))):
+        order = order[np.argsort(column[order], kind="stable")]
+    value = texts[meaning.value] if meaning.keyed else end
+    runs = _runs(shard[order], start[order], value.take(order), position[order])
     rejected = list(_rejected(records, problem, tuple(problems), meaning))
-    return Parsed(rows, records.total, seen, rejected)
+    return Parsed(runs, len(order), records.total, seen, rejected)
 
 
 def _started(time: Numbers, duration: Numbers, meaning: Meaning) -> tuple[Int64s, Int64s]:
@@ -238,16 +251,28 @@ def _hashes(texts: pa.Array, groups: int) -> Int32s:
     return np.array(hashes, np.int32).take(np.asarray(encoded.indices))
 
 
-def by_shard(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Divide rows, which are in the order of their shards. Each part has only its own keys."""
-    shard = np.asarray(rows["shard"])
+def _runs(
+    shard: Int32s, start: Int64s, value: Int64s | pa.Array, position: Int64s
+) -> pa.RecordBatch:
+    """Divide rows, which are in the order of (shard, start, position), into runs."""
     bounds = [0, *(np.flatnonzero(np.diff(shard)) + 1).tolist(), len(shard)]
-    for begin, end in pairwise(bounds):
-        if begin < end:
-            part = rows.slice(begin, end - begin)
-            if "key" in part.schema.names:
-                part = part.set_column(2, "key", part["key"].dictionary_encode())
-            yield int(shard[begin]), part
+    begins = [k for pair in pairwise(bounds) for k in range(*pair, ROWS_OF_A_RUN)]
+    ends = [*begins, len(shard)][1:]
+    keys = pa.nulls(len(begins), _TEXTS)
+    if isinstance(value, pa.Array):
+        cuts = zip(begins, ends, strict=True)
+        parts = [value.slice(k, end - k).dictionary_encode() for k, end in cuts]
+        texts = pa.concat_arrays([value[:0], *(part.dictionary for part in parts)])
+        keys = _lists(np.cumsum([len(part.dictionary) for part in parts]).tolist(), texts)
+        value = np.concatenate([NO_POSITIONS, *(np.asarray(part.indices) for part in parts)])
+    columns = (_lists(ends, pa.array(column)) for column in (start, value, position))
+    return pa.RecordBatch.from_arrays([shard[begins], start[begins], *columns, keys], schema=RUNS)
+
+
+def _lists(ends: Sequence[int], values: pa.Array) -> pa.ListArray:
+    """Lists of consecutive values, as in RUNS."""
+    offsets = pa.array([0, *ends], pa.int32())
+    return pa.ListArray.from_arrays(offsets, values)
 
 
 def _rejected(

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from compare.traffic.logs.pairs import Piece, paired
+from compare.traffic.logs.pairs import Piece, paired, without_start
 from compare.traffic.logs.requests import RequestTape
-from compare.traffic.logs.rows import NONE, Meaning, RejectedRow
+from compare.traffic.logs.rows import NO_POSITIONS, NONE, Meaning, RejectedRow
 from compare.traffic.logs.touches import TouchTape
 from compare.traffic.tapes.tape import Tape
 from compare.traffic.tapes.trace import Shard, new_shard, shard_name
+from timers.arrays import Int64s
 
 EXAMPLES = 5
 """The number of rejected rows in a message."""
@@ -27,7 +29,7 @@ _PIECE = 1 << 18
 """Rows that are folded at a time."""
 
 _GROUP = 1 << 20
-"""Rows whose keys are numbered at a time, which take 20 MB."""
+"""Rows whose keys are numbered at a time, which take 24 MB."""
 
 
 def in_order(runs: Iterable[Piece]) -> Iterator[Piece]:
@@ -55,43 +57,56 @@ def in_order(runs: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def pieces(runs: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
-    """The rows of each run of a shard (see `by_shard`). Equal keys become equal small numbers."""
+    """The rows of runs (see `RUNS`), about _GROUP at a time.
+
+    Equal keys become equal small numbers.
+    """
     known: dict[bytes, int] = {}
     for group in _groups(runs):
-        numbers = None
-        if "key" in group.column_names:
-            keys = group["key"].chunk(0).dictionary.to_pylist()
-            numbers = np.array([known.setdefault(key, len(known)) for key in keys], np.int32)
-        for run in group.to_batches():
-            _, start, value, position = run.columns
-            if numbers is not None:
-                value = numbers[np.asarray(value.indices)]
-            yield np.asarray(start), np.asarray(value), np.asarray(position)
+        start, value, position = (
+            np.asarray(pc.list_flatten(group[name])) for name in ("start", "value", "position")
+        )
+        if group["keys"].null_count == 0:
+            # Most keys are in several runs. Arrow finds them faster than Python.
+            keys = pc.list_flatten(group["keys"]).combine_chunks().dictionary_encode()
+            texts = keys.dictionary.to_pylist()
+            numbers = np.array([known.setdefault(text, len(known)) for text in texts], np.int32)
+            rows, sizes = (
+                np.asarray(pc.list_value_length(group[name])) for name in ("start", "keys")
+            )
+            value = value + np.repeat(np.cumsum(sizes) - sizes, rows)
+            value = numbers[np.asarray(keys.indices)[value]]
+        yield start, value, position
 
 
 def _groups(runs: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Consecutive runs, about _GROUP rows together, with one dictionary of keys.
-
-    Most keys are in several runs. Arrow finds them faster than Python.
-    """
+    """Consecutive runs, about _GROUP rows together."""
     group: list[pa.RecordBatch] = []
     rows = 0
-    for run in runs:
-        group.append(run)
-        rows += run.num_rows
+    for some in runs:
+        group.append(some)
+        rows += len(some["start"].flatten())
         if rows >= _GROUP:
-            yield pa.Table.from_batches(group).unify_dictionaries()
+            yield pa.Table.from_batches(group)
             group, rows = [], 0
     if group:
-        yield pa.Table.from_batches(group).unify_dictionaries()
+        yield pa.Table.from_batches(group)
 
 
-def write_shard(number: int, directory: Path, meaning: Meaning, rows: Iterable[Piece]) -> Shard:
-    """Write the tape of a shard, whose rows are in the order of (start, position).
+def ends_without_start(runs: Iterable[pa.RecordBatch]) -> Int64s:
+    """The positions of ends without a start, of all runs of an id in any order."""
+    rows = list(pieces(runs))
+    return without_start(*map(np.concatenate, zip(*rows, strict=True))) if rows else NO_POSITIONS
 
-    Memory: the pending timers, some pieces and a row group.
+
+def write_shard(
+    number: int, directory: Path, meaning: Meaning, runs: Iterable[pa.RecordBatch]
+) -> Shard:
+    """Write the tape of a shard, whose runs are in the order of their first starts.
+
+    Memory: the pending timers, runs that overlap, some pieces and a row group.
     """
-    timeout = meaning.timeout
+    timeout, rows = meaning.timeout, in_order(pieces(runs))
     tape = TouchTape(timeout) if meaning.value == "key" else RequestTape(timeout)
     if meaning.value == "id":
         rows = paired(rows, timeout)

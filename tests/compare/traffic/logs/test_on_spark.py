@@ -12,7 +12,7 @@ import pytest
 
 from compare.base.executors import even_shares
 from compare.cli.main import main
-from compare.traffic.logs import blocks, job, shards
+from compare.traffic.logs import blocks, job, rows, shards
 from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
 from compare.traffic.logs.opening import open_log
 from tests.compare import made_logs as logs
@@ -66,11 +66,13 @@ CASES = {
 
 @pytest.fixture
 def both(spark, tmp_path, monkeypatch):
-    """Ingest a log in both ways, with tiny blocks on Spark; return the trace."""
+    """Ingest a log in both ways, with tiny runs here and tiny blocks on Spark; return the trace."""
 
     def ingest(log, meant, block=10_000, **settings):
         options = LogOptions(**{"time": "ts", "unit": "us", "force": True} | settings)
         ingest = ingest_touches if "key" in meant else ingest_requests
+        monkeypatch.setattr(rows, "ROWS_OF_A_RUN", 50)
+        monkeypatch.setattr(shards, "_GROUP", 300)
         here = ingest(log, tmp_path / "here", options, **meant)
         monkeypatch.setattr(blocks, "BLOCK", block)
         monkeypatch.setattr(shards, "_PIECE", 100)
