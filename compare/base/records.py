@@ -24,7 +24,7 @@ _TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_
 
 
 def schema_of(record: type) -> pa.Schema:
-    """The schema of a table whose rows are `dataclasses.asdict` of such records."""
+    """The schema of a table whose rows are `row_of` such records."""
     return pa.schema(_fields(record))
 
 
@@ -41,6 +41,22 @@ def arrow_type(kind: Any) -> pa.DataType:
     return _TYPES[kind]
 
 
+def row_of(record: Any) -> dict[str, Any]:
+    """The row of a record, as `pyarrow.Table.from_pylist` takes it.
+
+    Unlike `dataclasses.asdict`, it does not copy long lists of numbers one by one.
+    """
+    return {field.name: _plain(getattr(record, field.name)) for field in dataclasses.fields(record)}
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return row_of(value)
+    if isinstance(value, list | tuple) and value and dataclasses.is_dataclass(value[0]):
+        return [row_of(item) for item in value]
+    return value
+
+
 def record_of(record: type[Record], row: Mapping[str, Any]) -> Record:
     """The record of a row, as `pyarrow.Table.to_pylist` returns it."""
     hints = get_type_hints(record)
@@ -55,7 +71,9 @@ def _value(kind: Any, value: Any) -> Any:
         return record_of(kind, value)  # type: ignore[arg-type]  # it is a class
     origin = get_origin(kind)
     if origin in (list, tuple):
-        return origin(_value(get_args(kind)[0], item) for item in value)
+        item_kind = get_args(kind)[0]
+        is_plain = item_kind in _TYPES
+        return origin(value if is_plain else (_value(item_kind, item) for item in value))
     return dict(value) if origin in (dict, Mapping) else value
 
 

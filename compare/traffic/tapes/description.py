@@ -9,14 +9,15 @@ by operation; adding shards adds their counts.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 
-from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START, Tape, id_space_of
+from compare.traffic.tapes.tape import ARM, CANCEL, START, Tape, id_space_of
 from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, digits_text, rounded_duration
 from timers.arrays import Int64s
-from timers.kernels.jit import jit, long_entry
+from timers.kernels.jit import inlined, long_entry
 from timers.kernels.operations import NONE
 from timers.limits import LIMIT
 
@@ -132,7 +133,7 @@ class Describer:
         self._totals = np.zeros(3)  # armed, answered and waited, exact up to 2**53
         # Of delays and of answers: the bins, and the shortest and the longest time.
         self._bins = [np.zeros(_BINS, np.int64) for _ in range(2)]
-        self._ends = [np.array([LIMIT, 0]) for _ in range(2)]
+        self._ends = (LIMIT, 0, LIMIT, 0)
         self._last = 0
 
     def add(self, tape: Tape) -> None:
@@ -140,7 +141,7 @@ class Describer:
         if (more := id_space_of(tape) - len(self._timers)) > 0:
             none = np.array([(0, NONE)], _TIMER)
             self._timers = np.concatenate([self._timers, none.repeat(more)])
-        _follow(*tape, self._timers, self._totals, *self._bins, *self._ends)
+        self._ends = _follow(*tape, self._timers, self._totals, *self._bins, self._ends)
         if tape.time.size:
             self._last = int(tape.time[-1])
 
@@ -150,48 +151,54 @@ class Describer:
         pending = self._timers[self._timers["deadline"] != NONE]
         ends = np.clip(pending["deadline"], pending["armed_at"], self._last)
         waited += float((ends - pending["armed_at"]).sum(dtype=float))
-        return Counts(
-            int(armed), int(answered), waited, *map(_distribution, self._bins, self._ends)
-        )
+        both = zip(self._bins, (self._ends[:2], self._ends[2:]), strict=True)
+        return Counts(int(armed), int(answered), waited, *starmap(_distribution, both))
 
 
-def _distribution(counts: Int64s, ends: Int64s) -> Distribution:
+def _distribution(counts: Int64s, ends: tuple[int, int]) -> Distribution:
     bins = np.flatnonzero(counts)
-    return Distribution(bins.tolist(), counts[bins].tolist(), *ends.tolist())
+    return Distribution(bins.tolist(), counts[bins].tolist(), *map(int, ends))
 
 
-@jit
+@inlined
 def _bin(time):
     """The place of a time among bins that keep DIGITS + 1 digits; short times have one each."""
-    shift = max(math.frexp(float(time))[1] - DIGITS - 1, 0)
-    return (shift << DIGITS) + (time >> shift)
-
-
-@jit
-def _count(time, bins, ends):
-    time = max(time, 0)
-    bins[_bin(time)] += 1
-    ends[0], ends[1] = min(ends[0], time), max(ends[1], time)
+    if time < 2 << DIGITS:
+        return time
+    if time >= 1 << 53:
+        time &= ~0x7FF  # so that the conversion does not round up
+    # A float has an exponent and leading digits, as a bin does.
+    return (np.float64(time).view(np.int64) >> (52 - DIGITS)) - ((1022 + DIGITS) << DIGITS)
 
 
 @long_entry
-def _follow(time, op, ids, deadline, timers, totals, delays, answers, delay_ends, answer_ends):
-    """Follow the operations."""
+def _follow(time, op, ids, deadline, timers, totals, delays, answers, ends):
+    """Follow the operations; return the least and the greatest delay, and those of the answers."""
     armed, answered, waited = totals
+    least_delay, greatest_delay, least_answer, greatest_answer = ends
     for k in range(time.size):
-        now, kind, timer = time[k], op[k], ids[k]
-        armed_at, due = timers[timer]["armed_at"], timers[timer]["deadline"]
-        pending = due > now
-        if pending and kind != START:  # an answer; a start leaves the former timer alone
-            _count(now - armed_at, answers, answer_ends)
+        now, kind, timer = time[k], op[k], timers[ids[k]]
+        armed_at, due = timer["armed_at"], timer["deadline"]
+        if kind == START:  # it leaves the former timer alone
+            if due != NONE:
+                waited += max(due - armed_at, 0)
+        elif due > now:  # an answer
+            wait = now - armed_at
+            answers[_bin(wait)] += 1
+            least_answer, greatest_answer = min(least_answer, wait), max(greatest_answer, wait)
             answered += 1
-            waited += now - armed_at
-            timers[timer]["deadline"] = NONE
-        elif kind in (START, ARM) and due != NONE:
-            waited += max(due - armed_at, 0)
-        if kind == CANCEL or (kind == REARM and not pending):
+            waited += wait
+            timer["deadline"] = NONE
+            if kind == CANCEL:
+                continue
+        elif kind != ARM:
             continue
-        _count(deadline[k] - now, delays, delay_ends)
+        elif due != NONE:
+            waited += max(due - armed_at, 0)
+        delay = max(deadline[k] - now, 0)
+        delays[_bin(delay)] += 1
+        least_delay, greatest_delay = min(least_delay, delay), max(greatest_delay, delay)
         armed += 1
-        timers[timer]["armed_at"], timers[timer]["deadline"] = now, deadline[k]
+        timer["armed_at"], timer["deadline"] = now, deadline[k]
     totals[0], totals[1], totals[2] = armed, answered, waited
+    return least_delay, greatest_delay, least_answer, greatest_answer

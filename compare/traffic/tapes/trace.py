@@ -379,6 +379,7 @@ class ShardWriter:
     def append(self, piece: Tape) -> None:
         """Add the next operations. O(len)."""
         self.shard = self.shard.followed_by(piece)
+        self._describer.add(piece)
         self._held = pa.concat_tables([self._held, pa.table(list(piece), schema=SCHEMA)])
         self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
 
@@ -389,11 +390,7 @@ class ShardWriter:
 
     def _write(self, rows: int) -> None:
         if rows:
-            table = self._held.slice(0, rows)
-            # Arrow's memory is read-only, which is another type to jitted code: copy it.
-            columns = (np.array(column.to_numpy()) for column in table.columns)
-            self._describer.add(Tape(*columns))
-            self._file.write_table(table, row_group_size=ROW_GROUP)
+            self._file.write_table(self._held.slice(0, rows), row_group_size=ROW_GROUP)
             self._held = self._held.slice(rows)
 
 

@@ -5,7 +5,6 @@ Only shard numbers and entries of the manifest are exchanged with the executor.
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 from compare.base.executors import Executor, Stopping, until_stopping
 from compare.base.files import CANNOT_WRITE, errors_as
 from compare.base.progress import progress
-from compare.base.records import record_of, schema_of
+from compare.base.records import record_of, row_of, schema_of
 from compare.spark.executor import executor
 from compare.traffic.tapes.tape import Tape
 from compare.traffic.tapes.trace import Shard, Trace, TraceError, new_trace, open_trace, write_shard
@@ -74,7 +73,7 @@ def _write(runner: Executor, plan: Plan, directory: Path) -> list[Shard]:
     def write(tasks: pa.RecordBatch, stopping: Stopping) -> Iterator[pa.RecordBatch]:
         for number in tasks["shard"].to_pylist():
             shard = write_one(number, stopping)
-            yield pa.RecordBatch.from_pylist([asdict(shard)], _ENTRIES)
+            yield pa.RecordBatch.from_pylist([row_of(shard)], _ENTRIES)
 
     def write_one(number: int, stopping: Stopping) -> Shard:
         def counted() -> Iterator[Tape]:

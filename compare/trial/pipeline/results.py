@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from compare.base.executors import Executor, Stopping, never_stopping, until_stopping
 from compare.base.files import MANIFEST, open_parquet, read_manifest
-from compare.base.records import arrow_type, record_of
+from compare.base.records import arrow_type, record_of, row_of
 from compare.traffic.tapes.trace import Trace, columns_text, open_trace, shard_name
 from compare.trial.oracle.compiled import Check, Rows
 from compare.trial.oracle.mismatches import Verified, combined
@@ -205,7 +205,7 @@ def outcome_table(
         "shard": shard,
         "engine": engine,
         **outcome.stored(),
-        "check": None if check is None else asdict(check),
+        "check": None if check is None else row_of(check),
     }
     return pa.Table.from_pylist([row], schema=OUTCOMES)
 

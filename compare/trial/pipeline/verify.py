@@ -9,7 +9,7 @@ There are two methods, which share only the names of the roundings and of the ki
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from compare.base.executors import Stopping
 from compare.base.progress import progress
-from compare.base.records import arrow_type, record_of
+from compare.base.records import arrow_type, record_of, row_of
 from compare.spark.executor import executor
 from compare.trial.oracle.compiled import compile_check
 from compare.trial.oracle.mismatches import Verified, combined
@@ -127,7 +127,7 @@ def _compiled(
             verified = results.check(
                 replay, roundings[replay.timer], examples=examples, stopping=stopping
             )
-            row = {"timer": replay.timer, "check": asdict(verified)}
+            row = {"timer": replay.timer, "check": row_of(verified)}
             yield pa.RecordBatch.from_pylist([row], _CHECKS)
 
     replays = pa.Table.from_pylist([replay._asdict() for replay in results.replays()], REPLAYS)

@@ -1,12 +1,12 @@
 """Dataclasses become rows of Arrow and are the same when they come back."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
 
-from compare.base.records import arrow_type, record_of, schema_of
+from compare.base.records import arrow_type, record_of, row_of, schema_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Outer:
     ],
 )
 def test_a_record_comes_back_from_a_table(record):
-    table = pa.Table.from_pylist([asdict(record)], schema_of(Outer))
+    table = pa.Table.from_pylist([row_of(record)], schema_of(Outer))
     assert record_of(Outer, table.to_pylist()[0]) == record
 
 
