@@ -30,6 +30,7 @@ COMMANDS = {
     "inspect": ("compare.cli.commands.inspect", "Show how a log is read."),
     "ingest": ("compare.cli.commands.ingest", "Turn a log into a trace."),
     "record": ("compare.cli.commands.record", "Record the timers of a Python program."),
+    "export": ("compare.cli.commands.export", "Write a trace for programs in any language."),
     "replay": ("compare.cli.commands.replay", "Replay a trace through timers."),
     "verify": ("compare.cli.commands.verify", "Check replay results against the oracle."),
     "summarise": ("compare.cli.commands.summarise", "Summarise replay results."),
