@@ -21,6 +21,7 @@ def compile() -> None:  # the name of the command
     from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
     from compare.trial.bench.comparison import Comparison
     from compare.trial.bench.run import run_comparison
+    from compare.trial.oracle.deliveries import compile_first_fault
     from compare.trial.pipeline.generate import generate
     from compare.trial.pipeline.replay import replay_trace
     from compare.trial.pipeline.verify import verify
@@ -39,6 +40,7 @@ def compile() -> None:  # the name of the command
         load_code(timer.new("unit"))
         load_code(timer.new("unit", counting=True), "move_all")
     SystemTimer(CascadingWheel(), start=False)
+    compile_first_fault()
     # Small runs of the commands compile what these use.
     with tempfile.TemporaryDirectory(prefix="wheelwork-") as folder:
         run_comparison(Comparison(sizes=(64,), operations=1000, repeats=1, runs=f"{folder}/runs"))

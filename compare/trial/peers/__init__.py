@@ -1,0 +1,1 @@
+"""Timers of any language as programs that replay tapes: protocol, check, times and adapters."""

@@ -1,0 +1,272 @@
+"""The protocol of peers in Python: what `describe` and `time` print, and when a peer's timers fire.
+
+docs/peers.md is the specification.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from compare.traffic.tapes.tape import CANCEL, REARM, Tape
+from compare.trial.oracle.deliveries import Bounds
+from timers.arrays import Int64s
+from timers.errors import TimerError
+from timers.limits import LIMIT
+from timers.rounding import Rounding
+
+PROTOCOL = 1
+"""The version of the protocol."""
+
+ROUNDINGS = ("exact", "up", "down", "share")
+ORDERS = ("fifo", "unspecified")
+DRAINS = ("unit", "wake-up")
+CANNOT = ("cancel", "re-arm")
+"""Operations that a peer may lack. It gets no tapes with these."""
+
+
+class PeerError(TimerError, RuntimeError):
+    """A peer cannot be started or breaks the protocol. The message is one line with its name."""
+
+
+@dataclass(frozen=True)
+class PeerRounding:
+    """The moments at which a peer's timers may fire, relative to their deadlines.
+
+    `tick` is in units. For "share", a timer is late by at most `share` of its delay, a fraction
+    below 1, or by `tick` if that is more.
+    """
+
+    kind: Literal["exact", "up", "down", "share"] = "exact"
+    tick: int = 1
+    share: tuple[int, int] = (0, 1)
+
+    def bounds(self, tape: Tape) -> Bounds:
+        """The bounds of the timer that each operation arms; meaningless for a cancel.
+
+        >>> from compare.traffic.tapes.tape import DTYPES
+        >>> tape = Tape(*(np.array([value], dtype) for value, dtype in zip((5, 0, 0, 12), DTYPES)))
+        >>> PeerRounding("down", 10).bounds(tape).earliest.tolist()
+        [5]
+        """
+        deadline, armed_at = tape.deadline, tape.time
+        due = np.maximum(deadline, armed_at)
+        match self.kind:
+            case "exact":
+                return Bounds(due, due)
+            case "down":
+                earliest = np.maximum(armed_at, deadline - (self.tick - 1))
+                return Bounds(np.minimum(earliest, due), due)
+            case "up":
+                earliest = _later(due, (deadline > armed_at).astype(np.int64))
+                return Bounds(earliest, _later(due, np.full(due.size, self.tick)))
+            case "share":
+                numerator, denominator = self.share
+                delay = due - armed_at
+                late = delay // denominator * numerator
+                late -= -(delay % denominator * numerator) // denominator  # rounded up
+                return Bounds(due, _later(due, np.maximum(late, self.tick)))
+
+    @property
+    def text(self) -> str:
+        """The rounding in words."""
+        match self.kind:
+            case "exact":
+                return "exact"
+            case "up":
+                return f"late by 1 to {self.tick}"
+            case "down":
+                return f"early by up to {self.tick - 1}"
+            case "share":
+                return f"late by up to {self.share[0]}/{self.share[1]} of the delay"
+
+    @classmethod
+    def of(cls, rounding: Rounding) -> "PeerRounding":
+        """The bounds of a closed form."""
+        return cls(rounding.direction, rounding.tick)
+
+
+def _later(moments: Int64s, units: Int64s) -> Int64s:
+    """The sum, which ends at the last moment."""
+    return np.minimum(moments, LIMIT - units) + units
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Tapes beyond these limits are not given to a peer; in units, None for no limit."""
+
+    time: int | None = None  #: largest time or deadline
+    delay: int | None = None  #: longest time from arming to the deadline
+    step: int | None = None  #: longest advance in one step, also from expiry to expiry in the drain
+
+    def allow(self, tape: Tape) -> bool:
+        """Whether a tape is within the limits."""
+        arms = tape.op != CANCEL
+        if not arms.any():
+            return True
+        deadline, armed_at = tape.deadline[arms], tape.time[arms]
+        last = np.maximum(deadline, armed_at).max()
+        moments = np.unique(np.concatenate([tape.time, np.maximum(deadline, armed_at)]))
+        actual = {
+            "time": last,
+            "delay": (deadline - armed_at).max(),
+            "step": np.diff(moments).max(initial=0),
+        }
+        return all(limit is None or actual[name] <= limit for name, limit in vars(self).items())
+
+
+@dataclass(frozen=True)
+class Description:
+    """The output of `PEER describe`."""
+
+    name: str
+    language: str
+    scheme: str
+    library: str = ""
+    version: str = ""
+    rounding: PeerRounding = PeerRounding()
+    order: str = "unspecified"
+    drain: str = "wake-up"
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    cannot: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    real_time: bool = False
+
+    @property
+    def library_text(self) -> str:
+        """The library with its version."""
+        return " ".join(filter(None, (self.library, self.version)))
+
+    def allows(self, tape: Tape) -> bool:
+        """Whether the peer can do a tape."""
+        needed = {"cancel": CANCEL, "re-arm": REARM}
+        lacks = any((tape.op == needed[name]).any() for name in self.cannot)
+        # An arm of a pending timer re-arms it.
+        lacks |= "re-arm" in self.cannot and bool((tape.op > REARM).any())
+        return not lacks and self.limits.allow(tape)
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `describe` prints."""
+        entry: dict[str, Any] = {"protocol": PROTOCOL}
+        for part in fields(self):
+            entry[part.name] = getattr(self, part.name)
+        share = {"share": list(self.rounding.share)} if self.rounding.kind == "share" else {}
+        entry["rounding"] = {"kind": self.rounding.kind, "tick": self.rounding.tick, **share}
+        entry["limits"] = {name: limit for name, limit in vars(self.limits).items() if limit}
+        return entry | {"cannot": list(self.cannot)}
+
+
+def parse_description(text: str) -> Description:
+    """Parse the output of `describe`. Raises ValueError, which says what is wrong.
+
+    >>> parse_description('{"protocol": 1, "name": "x", "language": "C", "scheme": "heap"}').order
+    'unspecified'
+    """
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError("describe must print a JSON object")
+    if value.get("protocol") != PROTOCOL:
+        raise ValueError(f"protocol is {value.get('protocol')!r}; this release speaks {PROTOCOL}")
+    for name in ("name", "language", "scheme"):
+        _check(value, name, lambda entry: isinstance(entry, str) and entry != "", "text")
+    for name in ("library", "version"):
+        _check(value, name, lambda entry: isinstance(entry, str), "text", optional=True)
+    for name in ("parameters", "notes"):
+        _check(value, name, lambda entry: isinstance(entry, dict), "an object", optional=True)
+    _check(value, "real_time", lambda entry: isinstance(entry, bool), "true or false", True)
+    for name, known in (("order", ORDERS), ("drain", DRAINS)):
+        _check(value, name, known.__contains__, " or ".join(known), optional=True)
+    cannot = value.get("cannot", [])
+    if not isinstance(cannot, list) or not set(cannot) <= set(CANNOT):
+        raise ValueError(f"cannot is {cannot!r:.60}; it must be a list of {' and '.join(CANNOT)}")
+    limits = value.get("limits", {})
+    names = {part.name for part in fields(Limits)}
+    if not isinstance(limits, dict) or not limits.keys() <= names:
+        raise ValueError(f"limits is {limits!r:.60}; it may have {', '.join(sorted(names))}")
+    for name in limits:
+        _check(limits, name, _is_count, "a positive integer")
+    members = {part.name for part in fields(Description)}
+    given = {name: entry for name, entry in value.items() if name in members}
+    return Description(
+        **given
+        | {
+            "rounding": _parse_rounding(value.get("rounding", {"kind": "exact"})),
+            "cannot": tuple(cannot),
+            "limits": Limits(**limits),
+        }
+    )
+
+
+def _parse_rounding(value: Any) -> PeerRounding:
+    if not isinstance(value, dict):
+        raise ValueError(f"rounding is {value!r:.60}; it must be an object")
+    _check(value, "kind", ROUNDINGS.__contains__, ", ".join(ROUNDINGS))
+    _check(value, "tick", _is_count, "a positive integer", optional=True)
+    share = value.get("share", [0, 1])
+    is_pair = isinstance(share, list) and [type(part) for part in share] == [int, int]
+    if not is_pair or not 0 <= share[0] < share[1] <= 2**31:
+        raise ValueError(f"share is {share!r:.60}; it must be two integers, such as [8, 63]")
+    return PeerRounding(value["kind"], value.get("tick", 1), (share[0], share[1]))
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= LIMIT
+
+
+def _check(
+    value: Mapping[str, Any],
+    name: str,
+    holds: Callable[[Any], bool],
+    rule: str,
+    optional: bool = False,
+) -> None:
+    if name not in value:
+        if optional:
+            return
+        raise ValueError(f"{name} is missing")
+    entry = value[name]
+    if isinstance(entry, list) or not holds(entry):
+        raise ValueError(f"{name} is {entry!r:.60}; it must be {rule}")
+
+
+@dataclass(frozen=True)
+class PhaseTime:
+    """The figures of one phase of a tape in one round: a line of `PEER time`."""
+
+    round: int
+    phase: int  #: the drain is the last
+    operations: int
+    expired: int
+    wall_ns: int
+    thread_ns: int | None = None  #: CPU time of the thread
+    process_ns: int | None = None  #: CPU time of all threads
+    memory_bytes: int | None = None  #: growth of the process, from the tape to the most pending
+
+
+def parse_times(text: str, rounds: int, phases: int) -> list[PhaseTime]:
+    """Parse the output of `time`: a line per round and phase, the drain included.
+
+    Raises ValueError, which says what is wrong.
+    """
+    times = []
+    for line in text.splitlines():
+        value = json.loads(line)
+        if not isinstance(value, dict):
+            raise ValueError("time must print JSON objects")
+        for part in fields(PhaseTime):
+            optional = part.name in ("thread_ns", "process_ns", "memory_bytes")
+            if optional and value.get(part.name) is None:
+                value[part.name] = None
+                continue
+            _check(value, part.name, lambda entry: type(entry) is int, "an integer")
+        times.append(PhaseTime(**{part.name: value[part.name] for part in fields(PhaseTime)}))
+    expected = [(number, phase) for number in range(rounds) for phase in range(phases + 1)]
+    if [(line.round, line.phase) for line in times] != expected:
+        raise ValueError(
+            f"time printed {len(times)} lines; it must print one per round and phase, in order:"
+            f" {rounds} rounds of {phases + 1} phases"
+        )
+    return times
