@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START, Tape, joined
 from timers.arrays import Int64s
@@ -77,12 +78,8 @@ def first_fault(
     before[rows.operation] = rows.before
     clock = np.full(operations, NEVER, np.int64)
     clock[rows.operation] = rows.clock
-    armed, taken = np.zeros(operations, np.bool_), np.full(operations, NEVER, np.int64)
-    _follow(tape, before, np.full(id_space, NEVER, np.int64), armed, taken)
-
-    number = np.arange(operations)
-    # The first operation that comes after the timer should have come out.
-    deadline = np.maximum(number + 1, np.searchsorted(tape.time, bounds.latest))
+    armed, taken = _followed(tape, id_space, before)
+    number, deadline = np.arange(operations), _last_chance(tape, bounds)
     has_row, gone = before != NEVER, taken != NEVER
     end = np.where(gone, taken, operations)
     missing = armed & ~has_row & (~gone | (deadline <= taken))
@@ -109,6 +106,27 @@ def first_fault(
         _, k, kind = first
         return Fault(kind, k, _sentence(kind, k, tape, bounds, before, clock, taken))
     return _bad_order(tape, bounds, rows, fifo=fifo)
+
+
+def ideal(tape: Tape, id_space: int, bounds: Bounds) -> tuple[npt.NDArray[np.bool_], Int64s]:
+    """Which operations arm a timer, and which operation takes each timer out, or NEVER.
+
+    Every timer fires at its latest moment.
+    """
+    return _followed(tape, id_space, _last_chance(tape, bounds))
+
+
+def _followed(tape: Tape, id_space: int, before: Int64s) -> tuple[npt.NDArray[np.bool_], Int64s]:
+    operations = tape.time.size
+    armed, taken = np.zeros(operations, np.bool_), np.full(operations, NEVER, np.int64)
+    _follow(tape, before, np.full(id_space, NEVER, np.int64), armed, taken)
+    return armed, taken
+
+
+def _last_chance(tape: Tape, bounds: Bounds) -> Int64s:
+    """The operation before which each timer must have come out."""
+    number = np.arange(tape.time.size)
+    return np.maximum(number + 1, np.searchsorted(tape.time, bounds.latest))
 
 
 def expected_text(k: int, bounds: Bounds) -> str:

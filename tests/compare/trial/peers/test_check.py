@@ -1,0 +1,269 @@
+"""Peers with one fault each are caught, and the tape that shows it is small."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import find, given, settings
+
+from compare.cli.main import main
+from compare.traffic.tapes.tape import CANCEL, START, id_space_of, validate
+from compare.trial.oracle.deliveries import Delivery
+from compare.trial.peers import check, peer, tapes
+from compare.trial.peers.check import check_peer, operations_table
+from compare.trial.peers.protocol import Description, Limits, PeerError, parse_description
+from compare.trial.peers.run import Peer
+from compare.trial.peers.shrink import shrink
+from tests.compare.small_tapes import tape_of
+from tests.compare.trial.peers import wrong
+from timers.limits import LIMIT
+
+WRONG = Path(wrong.__file__)
+SMALL = 6  # operations that are enough to show a fault of order, time or cancel
+
+
+class InProcess(Peer):
+    """Runs the classes of `wrong` without a process for each tape."""
+
+    description = parse_description(json.dumps(wrong.DESCRIPTION))
+
+    def check(self, tape, id_space, *, unit="unit"):
+        class Columns:
+            time, op, id, deadline = (column.tolist() for column in tape)
+            operations, first_time = tape.time.size, int(tape.time[0]) if tape.time.size else 0
+
+        Columns.id_space = id_space
+        try:
+            rows = peer.check(wrong.CLASSES[self.name], Columns, 0)
+        except (SystemExit, TimeoutError):
+            raise PeerError(f"{self.name}: fell over") from None
+        return Delivery(*np.array(rows, np.int64).reshape(-1, 4).T)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """A crowd of thousands is as good as one of a million, if the fault is as small."""
+    monkeypatch.setattr(tapes, "CROWD", 5000)
+    monkeypatch.setattr(tapes, "WORKLOAD_TIMERS", 200)
+
+
+def test_a_right_peer_passes():
+    verdict = check_peer(InProcess((), "right"), examples=100)
+    assert verdict.failure is None
+    assert verdict.skipped == []
+    assert verdict.tried["random tape"] >= 100
+    assert {name: number > 0 for name, number in verdict.tried.items()} == dict.fromkeys(
+        ["boundary tape", "random tape", "workload", "crowd"], True
+    )
+
+
+FAULTS = {
+    "late": "late",
+    "early": "early",
+    "strict": "late",
+    "rotationoff": "late",
+    "reversed": "order",
+    "lifo": "fifo",
+    "keeps": "cancelled",
+    "keepssome": "cancelled",
+    "keepsolddeadline": "late",
+    "revives": "not armed",
+    "stale": "missing",
+    "int32": "early",
+    "uint32": "early",
+    "double": "late",
+    "wraps": "early",
+    "twice": "twice",
+    "unknown": "unknown",
+    "crash": "broken",
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_wrong_peer_is_caught_by_a_small_tape(name):
+    verdict = check_peer(InProcess((), name))
+    assert verdict.failure.fault.kind == FAULTS[name]
+    assert verdict.failure.tape.time.size <= SMALL
+    assert verdict.failure.repeats
+    validate(verdict.failure.tape, id_space_of(verdict.failure.tape))
+
+
+@pytest.mark.parametrize("name", [name for name in FAULTS if "32" not in name])
+def test_random_tapes_alone_find_it_and_hypothesis_makes_it_small(name, monkeypatch):
+    if name in ("double", "wraps"):  # too rare for the quick profile
+        pytest.skip("numbers beyond 2**53 are boundary cases")
+    monkeypatch.setattr(check, "groups", lambda seed: {"boundary tape": lambda: iter(())})
+    failure = check_peer(InProcess((), name), examples=1000).failure
+    assert failure.tape.time.size <= SMALL
+    assert failure.origin == "random tape"
+
+
+def test_a_crowd_is_needed_to_find_what_drops_timers():
+    failure = check_peer(InProcess((), "crowded"), examples=20).failure
+    assert failure.fault.kind == "missing"
+    assert failure.tape.time.size == 1001
+
+
+def test_a_peer_that_falls_behind_in_idle_times_is_caught(monkeypatch):
+    """Near deadlines only, so that it does not step for hours."""
+    monkeypatch.setattr(
+        tapes, "boundary_tapes", lambda: (trial for trial in tapes._idle() if "2147" in trial.name)
+    )
+    failure = check_peer(InProcess((), "clumsy"), examples=0).failure
+    assert failure.fault.kind == "back in time" or failure.fault.kind == "late"
+
+
+def test_the_seed_decides_the_random_tapes(monkeypatch):
+    monkeypatch.setattr(check, "groups", lambda seed: {"boundary tape": lambda: iter(())})
+    seen = {}
+    for run, seed in enumerate((1, 1, 2)):
+        seen[run] = []
+        recorded = InProcess((), "right")
+        monkeypatch.setattr(
+            InProcess,
+            "check",
+            lambda self, tape, *rest, run=run, **named: (
+                seen[run].append(tape.time.tolist()) or Delivery(*np.zeros((4, 0), np.int64))
+            ),
+        )
+        monkeypatch.setattr(check, "first_fault", lambda *arguments, **named: None)
+        check_peer(recorded, seed=seed, examples=20)
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_a_failure_that_does_not_repeat_is_reported_as_such(monkeypatch):
+    calls = []
+
+    def sometimes(self, tape, id_space, *, unit="unit"):
+        calls.append(tape)
+        if len(calls) == 2:
+            raise PeerError("moody: fell over")
+        return original(self, tape, id_space)
+
+    original = InProcess.check
+    monkeypatch.setattr(InProcess, "check", sometimes)
+    failure = check_peer(InProcess((), "right")).failure
+    assert not failure.repeats
+    assert failure.fault.text == "moody: fell over"
+
+
+def test_shrinking_ends_when_its_time_is_up(monkeypatch):
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(check.time, "monotonic", lambda: float(next(ticks)))
+    failure = check_peer(InProcess((), "crowded"), examples=20, shrink_seconds=3.0).failure
+    assert failure.fault.kind == "missing"
+    assert 1001 < failure.tape.time.size <= 5000
+    assert next(ticks) < 20
+
+
+def test_what_a_peer_cannot_do_is_skipped_and_said(monkeypatch):
+    limits = Limits(time=2**40, delay=10**6, step=10**5)
+    limited = Description("limited", "any", "any", cannot=("cancel",), limits=limits)
+    monkeypatch.setattr(InProcess, "description", limited)
+    verdict = check_peer(InProcess((), "keeps"), examples=50)
+    assert verdict.failure is None
+    assert "everything cancelled" in verdict.skipped
+    assert "delays around 2^53" in verdict.skipped
+    assert verdict.tried["random tape"] >= 50
+
+
+@settings(max_examples=100)
+@given(tape=tapes.random_tapes(Description("a", "b", "c", limits=Limits(300, 100, 70))))
+def test_random_tapes_keep_the_limits(tape):
+    validate(tape, id_space_of(tape))
+    assert tape.time.max(initial=0) <= 300
+    assert tape.deadline.max(initial=0) <= 300
+
+
+@pytest.mark.parametrize("op", range(4))
+def test_random_tapes_have_every_operation(op):
+    assert find(tapes.random_tapes(), lambda tape: (tape.op == op).any()).time.size <= 2
+
+
+def test_boundary_tapes_keep_the_rules_and_have_names_of_their_own():
+    trials = list(tapes.boundary_tapes())
+    for trial in trials:
+        validate(trial.tape, trial.id_space)
+        assert (trial.tape.deadline <= LIMIT).all()
+    assert len({trial.name for trial in trials}) == len(trials) > 50
+
+
+def test_a_shrunk_tape_needs_each_of_its_operations():
+    rows = [(k, START, k, k + 50) for k in range(40)] + [(41, CANCEL, 7, 0), (41, CANCEL, 9, 0)]
+
+    def fails(tape):
+        return (tape.op == CANCEL).sum() == 2 and (tape.time == 30).any()
+
+    small = shrink(tape_of(*rows), fails)
+    assert small.time.tolist() == [7, 9, 30, 41, 41]
+    assert small.id.tolist() == [0, 1, 2, 0, 1]
+
+
+def test_the_table_shows_what_must_come_out_and_what_did():
+    verdict = check_peer(InProcess((), "keepsolddeadline"))
+    table = operations_table(verdict.failure, verdict.description)
+    first, second = table
+    assert (first["operation"], first["expected"]) == ("start", "re-armed by 1")
+    assert (second["operation"], second["expected"]) == ("re-arm", "at 120")
+    assert second["delivered"] == "at 200, in the drain"
+
+
+# ---- the command
+
+
+def command(*options, fault="right"):
+    return ["check", *options, "--", sys.executable, str(WRONG), fault]
+
+
+def test_the_command_says_what_was_tried(capsys):
+    assert main(command("--examples", "5")) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("wrong (Python): exact\n  tried       57 boundary tapes, ")
+    assert out.endswith("  result      no fault\n")
+    assert "7 workloads, 1 crowd; seed 0" in " ".join(out.split())
+
+
+def test_the_command_prints_the_smallest_tape(capsys):
+    assert main(command("--seed", "3", fault="late")) == 1
+    out = capsys.readouterr().out
+    assert "seed 3" in out
+    assert out.splitlines()[-1].split() == [
+        *("0", "0", "start", "0", "499", "at", "499", "at", "500,", "in", "the", "drain"),
+    ]
+
+
+def test_the_command_prints_json(capsys):
+    assert main(command("--json", fault="late")) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert result["passed"] is False
+    assert result["description"] == {
+        **parse_description(json.dumps(wrong.DESCRIPTION)).as_json(),
+    }
+    assert result["failure"]["kind"] == "late"
+    assert result["failure"]["tape"][0]["deadline"] == 499
+    assert result["failure"]["repeats"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["check"], "name the command of the peer"),
+        (["check", "--", "./nowhere"], "./nowhere: cannot be started: No such file"),
+        (command(fault="garbage"), "garbage: describe: Expecting value"),
+        (command(fault="oldprotocol"), "protocol is 0; this release speaks 1"),
+    ],
+)
+def test_a_peer_that_cannot_be_started_is_one_line(arguments, says, capsys):
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert says in err
+
+
+def test_without_hypothesis_the_command_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    assert main(command()) == 2
+    assert "needs Hypothesis: install the extra `check`" in capsys.readouterr().err

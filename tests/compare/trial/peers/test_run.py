@@ -1,0 +1,218 @@
+"""Every way in which a peer can fail is one line with its name."""
+
+import dataclasses
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from compare.traffic.tapes.tape import START
+from compare.trial.peers.protocol import (
+    Description,
+    Limits,
+    PeerError,
+    PeerRounding,
+    parse_description,
+    parse_times,
+)
+from compare.trial.peers.run import Peer
+from tests.compare.small_tapes import tape_of
+from tests.compare.trial.peers import wrong
+from tests.words import one_line
+
+TAPE = tape_of(*((0, START, k, k) for k in range(4)))
+
+
+def peer_of(fault, **settings):
+    return Peer((sys.executable, wrong.__file__, fault), fault, **settings)
+
+
+def script(tmp_path, text):
+    """A peer that is a shell script."""
+    path = tmp_path / "peer.sh"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return Peer((str(path),), "script", timeout=10.0)
+
+
+def test_a_right_peer_has_no_fault():
+    assert peer_of("right").first_fault(TAPE, 4) is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("crash", r"^crash: check exits with code 7: first line \| second line \| no place left$"),
+        ("half", r"^half: check wrote 36 bytes, which are not whole rows$"),
+        ("nofile", r"^nofile: check wrote no rows: No such file or directory$"),
+    ],
+)
+def test_a_failed_check_is_one_line(fault, says):
+    with one_line(PeerError, says):
+        peer_of(fault).check(TAPE, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("exit 3", "^script: describe exits with code 3$"),
+        ("echo a >&2; echo b >&2; kill -9 $$", r"was killed by SIGKILL: a \| b$"),
+        ("printf '\\377'", "describe printed bytes that are not UTF-8$"),
+        ("echo '[]'", "describe: describe must print a JSON object$"),
+        ("echo hello", "describe: Expecting value"),
+        ("", "describe: Expecting value"),
+    ],
+)
+def test_a_failed_describe_is_one_line(tmp_path, text, says):
+    with one_line(PeerError, says):
+        script(tmp_path, text).describe()
+
+
+def test_a_peer_that_cannot_be_started_is_one_line(tmp_path):
+    for path, says in ((tmp_path / "none", "No such file"), (Path(__file__), "Permission denied")):
+        with one_line(PeerError, f"cannot be started: {says}"):
+            Peer((str(path),), "absent").describe()
+
+
+def test_a_peer_that_hangs_is_killed_with_what_it_has_started(tmp_path):
+    marker = tmp_path / "child"
+    text = f"echo waiting >&2; sh -c 'echo $$ > {marker}; sleep 1000' & wait"
+    hanging = dataclasses.replace(script(tmp_path, text), timeout=1.0)
+    started = time.monotonic()
+    with one_line(PeerError, "^script: describe did not end in 1 s: waiting$"):
+        hanging.describe()
+    assert time.monotonic() - started < 30
+    child = int(marker.read_text())
+    deadline = time.monotonic() + 10
+    while _runs(child) and time.monotonic() < deadline:
+        os.sched_yield()
+    assert not _runs(child)
+
+
+def _runs(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_long_stderr_is_cut(tmp_path):
+    with pytest.raises(PeerError) as error:
+        script(tmp_path, "head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1").describe()
+    assert len(str(error.value)) < 400
+    assert "..." in str(error.value)
+
+
+# ---- times
+
+LINE = {"round": 0, "phase": 0, "operations": 4, "expired": 1, "wall_ns": 9}
+
+
+def test_times_are_checked(tmp_path):
+    lines = [{**LINE, "phase": phase} for phase in (0, 1)]
+    text = "\n".join(map(json.dumps, lines))
+    first, second = parse_times(text, 1, 1)
+    assert (first.phase, second.phase, first.wall_ns, first.thread_ns) == (0, 1, 9, None)
+    for bad, says in (
+        ("", "printed 0 lines; it must print one per round and phase, in order: 1 rounds of 2"),
+        (text + "\n" + text, "printed 4 lines"),
+        ("\n".join(map(json.dumps, lines[::-1])), "printed 2 lines"),
+        ("[]", "must print JSON objects"),
+        (text.replace('"wall_ns": 9', '"wall_ns": 9.5'), "wall_ns is 9.5; it must be an integer"),
+        (text.replace('"expired": 1, ', ""), "expired is missing"),
+        ("nonsense", "Expecting value"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            parse_times(bad, 1, 1)
+
+
+def test_a_peer_that_prints_no_times_is_one_line():
+    with one_line(PeerError, "^silent: time: time printed 0 lines"):
+        peer_of("silent").time(TAPE, 4)
+
+
+def test_rounds_that_differ_are_one_line(tmp_path):
+    lines = [
+        json.dumps({**LINE, "round": number, "phase": phase, "expired": number})
+        for number in (0, 1)
+        for phase in (0, 1)
+    ]
+    peer = script(tmp_path, f"cat <<'END'\n{chr(10).join(lines)}\nEND")
+    with one_line(PeerError, "0 and 1 timers expired in different rounds of phase 0"):
+        peer.time(TAPE, 4, rounds=2)
+
+
+# ---- descriptions
+
+WHOLE = Description(
+    "x",
+    "C",
+    "heap",
+    library="y",
+    version="1.0",
+    rounding=PeerRounding("share", 2, (8, 63)),
+    order="fifo",
+    drain="unit",
+    parameters={"tick": 3},
+    cannot=("cancel", "re-arm"),
+    limits=Limits(time=2**40, step=5),
+    notes={"bytes": 40},
+    real_time=True,
+)
+
+
+@pytest.mark.parametrize("described", [WHOLE, Description("x", "C", "heap")])
+def test_a_description_is_read_as_it_was_written(described):
+    assert parse_description(json.dumps(described.as_json())) == described
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ({"name": ""}, "name is ''; it must be text"),
+        ({"language": 3}, "language is 3; it must be text"),
+        ({"version": 3}, "version is 3; it must be text"),
+        ({"order": "lifo"}, "order is 'lifo'; it must be fifo or unspecified"),
+        ({"drain": ["unit"]}, r"drain is \['unit'\]; it must be unit or wake-up"),
+        ({"cannot": ["fly"]}, "cannot is .*; it must be a list of cancel and re-arm"),
+        ({"cannot": [[]]}, "cannot is .*; it must be a list of cancel and re-arm"),
+        ({"limits": {"space": 1}}, "limits is .*; it may have delay, step, time"),
+        ({"limits": {"step": 0}}, "step is 0; it must be a positive integer"),
+        ({"rounding": "exact"}, "rounding is 'exact'; it must be an object"),
+        ({"rounding": {"kind": "near"}}, "kind is 'near'; it must be exact, up, down, share"),
+        ({"rounding": {"kind": "up", "tick": 0.5}}, "tick is 0.5; it must be a positive integer"),
+        ({"rounding": {"kind": "share", "share": [3, 2]}}, "it must be two integers"),
+        ({"real_time": 1}, "real_time is 1; it must be true or false"),
+        ({"notes": []}, r"notes is \[\]; it must be an object"),
+        ({"protocol": 2}, "protocol is 2; this release speaks 1"),
+    ],
+)
+def test_a_bad_description_says_what_is_wrong(entry, says):
+    with pytest.raises(ValueError, match=says):
+        parse_description(json.dumps({**WHOLE.as_json(), **entry}))
+    for name in ("name", "language", "scheme"):
+        without = {key: value for key, value in WHOLE.as_json().items() if key != name}
+        with pytest.raises(ValueError, match=f"{name} is missing"):
+            parse_description(json.dumps(without))
+
+
+def test_limits_are_those_of_a_tape():
+    tape = tape_of((5, START, 0, 20), (30, START, 1, 31))
+    assert Limits(time=31, delay=15, step=15).allow(tape)
+    assert not Limits(time=30).allow(tape)
+    assert not Limits(delay=14).allow(tape)
+    assert not Limits(step=14).allow(tape)
+    assert Limits(1, 1, 1).allow(tape_of())
+
+
+def test_roundings_in_words():
+    shown = [PeerRounding(), PeerRounding("up", 7), PeerRounding("down", 7), WHOLE.rounding]
+    assert [rounding.text for rounding in shown] == [
+        "exact",
+        "late by 1 to 7",
+        "early by up to 6",
+        "late by up to 8/63 of the delay",
+    ]
