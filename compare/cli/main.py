@@ -31,6 +31,7 @@ COMMANDS = {
     "ingest": ("compare.cli.commands.ingest", "Turn a log into a trace."),
     "record": ("compare.cli.commands.record", "Record the timers of a Python program."),
     "export": ("compare.cli.commands.export", "Write a trace for programs in any language."),
+    "peers": ("compare.cli.commands.peers", "List and build timers of other languages."),
     "check": ("compare.cli.commands.check", "Check a timer in any language."),
     "replay": ("compare.cli.commands.replay", "Replay a trace through timers."),
     "verify": ("compare.cli.commands.verify", "Check replay results against the oracle."),

@@ -51,6 +51,7 @@ SETTING = Parsed("name=value", setting)
 TIMER = Parsed("name", str, "timers.registry:TIMERS")
 NAMES = Parsed("name,...", names)
 TIMERS = Parsed("name,...", names, "timers.registry:TIMERS")
+PEER = Parsed("name", str, "compare.trial.peers.catalogue:NAMES")
 WORKLOAD = Parsed("name", str, "compare.traffic.workloads.catalogue:WORKLOADS")
 
 

@@ -19,7 +19,7 @@ LONGEST_TABLE = 20
 Examples:
   wheelwork check -- ./my-peer
   wheelwork check --examples 1000 --seed 7 -- java -cp classes MyPeer
-  wheelwork check --json -- python -m compare.trial.peers.wheelwork delay-queue""")
+  wheelwork check --json -- python my_peer.py""")
 @click.argument("peer", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARGUMENT]...")
 @options.option("--examples", options.COUNT, "Number of random tapes.", default=200)
 @options.seed

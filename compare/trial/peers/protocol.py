@@ -180,7 +180,7 @@ def parse_description(text: str) -> Description:
     for name, known in (("order", ORDERS), ("drain", DRAINS)):
         _check(value, name, known.__contains__, " or ".join(known), optional=True)
     cannot = value.get("cannot", [])
-    if not isinstance(cannot, list) or not set(cannot) <= set(CANNOT):
+    if not isinstance(cannot, list) or not all(entry in CANNOT for entry in cannot):
         raise ValueError(f"cannot is {cannot!r:.60}; it must be a list of {' and '.join(CANNOT)}")
     limits = value.get("limits", {})
     names = {part.name for part in fields(Limits)}

@@ -1,0 +1,75 @@
+"""`wheelwork peers`: list timers of other languages, and build them."""
+
+import json
+
+import click
+
+from compare.cli import options
+from compare.cli.text import labelled
+
+FAILED = 1
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog="""\b
+Examples:
+  wheelwork peers
+  wheelwork peers build
+  wheelwork peers build cpp-wheel java-kafka""",
+)
+@options.json
+@click.pass_context
+def peers(ctx: click.Context, as_json: bool) -> None:
+    """List the timers of other languages, and whether they can be run.
+
+    docs/peers.md says how they are checked and timed.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from compare.trial.peers.catalogue import entries
+
+    objects = []
+    for entry in entries():
+        described = entry.description() if entry.is_ready else None
+        objects.append(
+            {
+                "name": entry.name,
+                "language": entry.language.name,
+                "library": described.library_text if described else None,
+                "scheme": described.scheme if described else None,
+                "rounding": described.rounding.text if described else None,
+                "status": entry.status,
+            }
+        )
+    if as_json:
+        click.echo(json.dumps(objects, indent=1))
+        return
+    for row in objects:
+        facts = [row["language"], row["library"], row["scheme"], row["rounding"]]
+        click.echo(f"{row['name']:<34}{row['status']}")
+        click.echo(labelled("", ", ".join(filter(None, facts)), width=4))
+
+
+@peers.command(cls=options.Command, epilog="\b\nExample:\n  wheelwork peers build cpp-wheel")
+@click.argument("names", nargs=-1, type=options.PEER, metavar="[NAME]...")
+def build(names: tuple[str, ...]) -> int:
+    """Build the peers with these NAMEs; by default, all whose tools are there.
+
+    They are kept in the folder $WHEELWORK_PEERS, or in the user's cache. The exit
+    code is 1 if one cannot be built; the others are built all the same.
+    """
+    from compare.trial.peers.catalogue import entries, entry_named
+    from compare.trial.peers.protocol import PeerError
+
+    failed = False
+    for entry in [entry_named(name) for name in names] or entries():
+        if not names and entry.missing and not entry.is_ready:
+            click.echo(f"{entry.name}: skipped; it {entry.missing}")
+            continue
+        try:
+            click.echo(f"{entry.name}: {entry.build()}")
+        except PeerError as error:
+            failed = True
+            click.echo(str(error), err=True)
+    return FAILED if failed else 0

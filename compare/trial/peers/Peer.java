@@ -1,0 +1,232 @@
+// The part that all peers written in Java share: arguments, tapes, clocks and JSON (docs/peers.md).
+package wheelwork;
+
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.LongFunction;
+
+public final class Peer {
+    private static final byte START = 0, CANCEL = 1, REARM = 2;
+
+    /** A timer that is pending until it fires or is cancelled; structures may extend it. */
+    public static class Timer {
+        public long operation, deadline; // the operation that last armed it
+        public boolean isPending = true;
+
+        public Timer(long operation, long deadline) {
+            this.operation = operation;
+            this.deadline = deadline;
+        }
+    }
+
+    /** Receives what fires, in order. */
+    public interface Fired {
+        void fire(long operation, long firedAt);
+    }
+
+    /** A timer structure; H is what the caller keeps of a timer. */
+    public interface Structure<H> {
+        H start(long operation, long deadline);
+
+        /** Cancel a timer; false if it is not pending. */
+        boolean cancel(H handle);
+
+        /** Re-arm a timer and return its new handle; null if it is not pending. */
+        default H rearm(H handle, long operation, long deadline) {
+            return cancel(handle) ? start(operation, deadline) : null;
+        }
+
+        void advance(long now, Fired fired);
+
+        /** When to advance next; something is pending. */
+        long nextWakeup();
+
+        /** The number of pending timers. */
+        long size();
+    }
+
+    private static final class BadTape extends Exception {
+        BadTape(String message) {
+            super(message);
+        }
+    }
+
+    private static final class Tape {
+        final long firstTime;
+        final int operations, idSpace;
+        final long[] first, time, deadline;
+        final byte[] op;
+        final int[] id;
+
+        Tape(String path) throws IOException, BadTape {
+            ByteBuffer data = ByteBuffer.wrap(Files.readAllBytes(Path.of(path)));
+            data.order(ByteOrder.LITTLE_ENDIAN);
+            long magic = 0x0045504154_4C4857L; // WHLTAPE and a zero byte
+            if (data.capacity() < 64 || data.getLong(0) != magic) throw new BadTape(path + " is not a tape");
+            if (data.getLong(8) != 1)
+                throw new BadTape(path + " is a tape of version " + data.getLong(8) + "; this peer reads 1");
+            operations = Math.toIntExact(data.getLong(24));
+            idSpace = Math.toIntExact(data.getLong(32));
+            firstTime = data.getLong(40);
+            int phases = Math.toIntExact(data.getLong(48)), n = operations;
+            long size = 64 + 8L * phases + 16L * n + up(n) + up(4L * n);
+            if (data.capacity() < size) throw new BadTape(path + " is cut short");
+            first = new long[phases];
+            time = new long[n];
+            deadline = new long[n];
+            op = new byte[n];
+            id = new int[n];
+            data.position(64).slice().order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().get(first);
+            int at = 64 + 8 * phases;
+            data.position(at).slice().order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().get(time);
+            data.position(at += 8 * n).slice().get(op);
+            data.position(at += (int) up(n)).slice().order(ByteOrder.LITTLE_ENDIAN).asIntBuffer().get(id);
+            data.position(at += (int) up(4L * n)).slice().order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().get(deadline);
+        }
+
+        static long up(long bytes) {
+            return (bytes + 7) / 8 * 8;
+        }
+    }
+
+    /** A structure that does a tape, phase by phase. `rows` has four numbers for each expiry. */
+    private static final class Run<H> implements Fired {
+        final Tape tape;
+        final Structure<H> structure;
+        final H[] handles;
+        final long early;
+        long[] rows;
+        long now, before;
+        int count;
+        boolean mayBeDue;
+
+        @SuppressWarnings("unchecked")
+        Run(LongFunction<Structure<H>> make, Tape tape, long early, long[] rows) {
+            this.tape = tape;
+            this.early = early;
+            this.rows = rows;
+            structure = make.apply(tape.firstTime);
+            handles = (H[]) new Object[tape.idSpace];
+            now = tape.firstTime;
+        }
+
+        @Override
+        public void fire(long operation, long firedAt) {
+            int at = 4 * count++;
+            if (at == rows.length) rows = Arrays.copyOf(rows, 2 * at);
+            rows[at] = operation;
+            rows[at + 1] = before;
+            rows[at + 2] = now;
+            rows[at + 3] = firedAt;
+        }
+
+        void advance(long moment, long before) {
+            this.before = before;
+            now = moment;
+            structure.advance(moment, this);
+        }
+
+        void operations(int from, int to) {
+            for (int k = from; k < to; k++) {
+                if (tape.time[k] > now || mayBeDue) advance(tape.time[k], k);
+                mayBeDue = false;
+                int id = tape.id[k];
+                byte op = tape.op[k];
+                long deadline = tape.deadline[k];
+                H handle = op == START ? null : handles[id];
+                if (op == CANCEL) {
+                    if (handle != null) structure.cancel(handle);
+                    handles[id] = null;
+                    continue;
+                }
+                if (handle != null) handle = structure.rearm(handle, k, deadline);
+                if (handle == null && op != REARM) handle = structure.start(k, deadline);
+                handles[id] = handle;
+                mayBeDue = handle != null && deadline - now <= early;
+            }
+        }
+
+        void drain() {
+            while (structure.size() > 0) advance(Math.max(structure.nextWakeup(), now), tape.operations);
+        }
+    }
+
+    private Peer() {}
+
+    /** Run one of the protocol's commands. `early`: units by which a timer may fire too early. */
+    public static <H> void main(
+            String name, String description, long early, LongFunction<Structure<H>> make, String[] arguments)
+            throws IOException {
+        List<String> words = List.of(arguments);
+        String command = words.isEmpty() ? "" : words.get(0);
+        try {
+            if (command.equals("describe")) {
+                System.out.println(description);
+            } else if (command.equals("check") && words.size() == 3) {
+                Run<H> run = new Run<>(make, new Tape(words.get(1)), early, new long[1 << 10]);
+                run.operations(0, run.tape.operations);
+                run.drain();
+                ByteBuffer bytes = ByteBuffer.allocate(32 * run.count).order(ByteOrder.LITTLE_ENDIAN);
+                bytes.asLongBuffer().put(run.rows, 0, 4 * run.count);
+                Files.write(Path.of(words.get(2)), bytes.array());
+            } else if (command.equals("time") && words.size() >= 2) {
+                int rounds = words.indexOf("--rounds"), warmUp = words.indexOf("--warm-up");
+                time(
+                        new Tape(words.get(1)), early, make,
+                        rounds < 0 ? 7 : Integer.parseInt(words.get(rounds + 1)),
+                        warmUp < 0 ? 5 : Integer.parseInt(words.get(warmUp + 1)));
+            } else {
+                throw new BadTape("usage: describe | check TAPE OUT | time TAPE");
+            }
+        } catch (BadTape | IOException error) {
+            System.err.println(name + ": " + error.getMessage());
+            System.exit(2);
+        }
+        System.exit(0); // whatever threads a library has started
+    }
+
+    private static <H> void time(
+            Tape tape, long early, LongFunction<Structure<H>> make, int rounds, int warmUp) throws IOException {
+        var threads = ManagementFactory.getThreadMXBean();
+        var system = (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        long[] rows = new long[4 * (tape.operations + 1)];
+        Arrays.fill(rows, 1);
+        long before = resident("VmRSS:"), memory = -1;
+        for (int round = -warmUp; round < rounds; round++) {
+            Run<H> run = new Run<>(make, tape, early, rows);
+            for (int phase = 0; phase <= tape.first.length; phase++) {
+                boolean drains = phase == tape.first.length;
+                int from = drains ? 0 : (int) tape.first[phase];
+                int to = drains ? 0 : phase + 1 < tape.first.length ? (int) tape.first[phase + 1] : tape.operations;
+                int expired = run.count;
+                long wall = System.nanoTime(), process = system.getProcessCpuTime();
+                long thread = threads.getCurrentThreadCpuTime();
+                if (drains) run.drain();
+                else run.operations(from, to);
+                thread = threads.getCurrentThreadCpuTime() - thread;
+                process = system.getProcessCpuTime() - process;
+                wall = System.nanoTime() - wall;
+                if (drains && memory < 0) memory = Math.max(resident("VmHWM:") - before, 0);
+                if (round >= 0)
+                    System.out.printf(
+                            "{\"round\": %d, \"phase\": %d, \"operations\": %d, \"expired\": %d, \"wall_ns\": %d,"
+                                    + " \"thread_ns\": %d, \"process_ns\": %d, \"memory_bytes\": %d}%n",
+                            round, phase, to - from, run.count - expired, wall, thread, process, memory);
+            }
+        }
+    }
+
+    private static long resident(String field) throws IOException {
+        Path status = Path.of("/proc/self/status");
+        if (!Files.exists(status)) return 0;
+        for (String line : Files.readAllLines(status))
+            if (line.startsWith(field)) return 1024 * Long.parseLong(line.replaceAll("\\D", ""));
+        return 0;
+    }
+}

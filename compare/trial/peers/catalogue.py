@@ -1,0 +1,281 @@
+"""The peers of this project: a folder each beside this file, built with the language's own tools.
+
+A folder's name is the peer's name. It has one source file, whose name says the language, and the
+usual dependency file of the language if there is a library.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from compare.base.files import new_directory, reason
+from compare.trial.peers.protocol import Description, PeerError, parse_description
+from compare.trial.peers.run import DEFAULT_TIMEOUT, Peer
+from timers.errors import unknown_name
+
+HERE = Path(__file__).parent
+CACHE = "WHEELWORK_PEERS"
+"""The environment variable that names the folder of what is built."""
+BUILD_SECONDS = 600.0
+_DESCRIPTION = "description.json"
+_LIBRARIES = "lib"
+
+Commands = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Language:
+    """A programming language: its files, its tools, and how to build and run a peer."""
+
+    name: str
+    source: str  # the file that every peer has
+    shared: str  # the file beside the folders that all peers of the language use
+    tools: Mapping[str, str]  # program -> how to install it
+    build: Commands  # in a folder with all files
+    dependencies: str = ""  # the dependency file; without it, `fetch` is left out
+    fetch: Commands = ()
+    fetch_tools: Mapping[str, str] = field(default_factory=dict)
+    run: Sequence[str] = ("{folder}/peer",)
+
+
+PYTHON, CPP, JAVA, RUST, GO = LANGUAGES = (
+    Language(
+        "Python",
+        "peer.py",
+        "",
+        {},
+        (),
+        dependencies="requirements.txt",
+        fetch=[
+            [
+                *(sys.executable, "-m", "pip", "install", "--quiet", "--no-input"),
+                *("--target", _LIBRARIES, "-r", "requirements.txt"),
+            ]
+        ],
+        run=(sys.executable, "{folder}/peer.py"),
+    ),
+    Language(
+        "C++",
+        "main.cpp",
+        "peer.hpp",
+        {"g++": "apt-get install g++"},
+        [["g++", "-std=c++20", "-O3", "-march=native", "-o", "peer", "main.cpp"]],
+    ),
+    Language(
+        "Java",
+        "Main.java",
+        "Peer.java",
+        {"java": "apt-get install default-jdk", "javac": "apt-get install default-jdk"},
+        [["javac", "-nowarn", "-cp", f"{_LIBRARIES}/*", "-d", "classes", "Peer.java", "Main.java"]],
+        dependencies="pom.xml",
+        fetch=[
+            ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={_LIBRARIES}"]
+        ],
+        fetch_tools={"mvn": "apt-get install maven"},
+        # The heap has its full size from the start, so that it does not grow while it is timed.
+        run=(
+            *("java", "-XX:+UseSerialGC", "-Xms256m", "-Xmx3g", "-Xshare:auto"),
+            *("-cp", f"{{folder}}/classes{os.pathsep}{{folder}}/{_LIBRARIES}/*", "{main}"),
+        ),
+    ),
+    Language(
+        "Rust",
+        "main.rs",
+        "peer.rs",
+        {"cargo": "https://rustup.rs"},
+        [["cargo", "build", "--quiet", "--release"], ["cp", "{target}/release/{name}", "peer"]],
+    ),
+    Language(
+        "Go",
+        "main.go",
+        "peer.go",
+        {"go": "https://go.dev/dl"},
+        [["go", "build", "-o", "peer", "."]],
+        dependencies="go.mod",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A peer of the catalogue."""
+
+    name: str
+    language: Language
+
+    @property
+    def sources(self) -> list[Path]:
+        """Its files, and the file that its language shares."""
+        shared = [HERE / self.language.shared] if self.language.shared else []
+        own = (path for path in (HERE / self.name).iterdir() if path.is_file())
+        return [*sorted(own), *shared]
+
+    @property
+    def has_dependencies(self) -> bool:
+        """Whether it uses a library that must be fetched."""
+        return (HERE / self.name / self.language.dependencies).is_file()
+
+    @property
+    def folder(self) -> Path:
+        """Where it is built, which depends on its files and on this machine."""
+        if not self._needs_build:
+            return HERE / self.name
+        digest = hashlib.sha256(_machine().encode())
+        for path in self.sources:
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        digest.update(repr((self.language.build, self.language.fetch)).encode())
+        return cache_folder() / f"{self.name}-{digest.hexdigest()[:12]}"
+
+    @property
+    def _needs_build(self) -> bool:
+        return bool(self.language.build) or self.has_dependencies
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be run."""
+        return not self._needs_build or (self.folder / _DESCRIPTION).is_file()
+
+    @property
+    def missing(self) -> str:
+        """The tools that are missing to build it, and how to install them; "" if none is."""
+        language = self.language
+        tools = dict(language.tools)
+        if self.has_dependencies:
+            tools |= language.fetch_tools
+        lacks = {tool: how for tool, how in tools.items() if shutil.which(tool) is None}
+        ways = " and ".join(dict.fromkeys(lacks.values()))
+        return f"needs {' and '.join(lacks)} ({ways})" if lacks else ""
+
+    @property
+    def status(self) -> str:
+        """ "ready", or what is missing."""
+        if self.is_ready:
+            return "ready"
+        return self.missing or f"not built: wheelwork peers build {self.name}"
+
+    def peer(self, timeout: float = DEFAULT_TIMEOUT) -> Peer:
+        """The program. Raises PeerError if it is not ready."""
+        if not self.is_ready:
+            raise PeerError(f"{self.name}: {self.status}")
+        return self._peer_in(self.folder, timeout)
+
+    def description(self) -> Description:
+        """Its description; for a peer that was built, the one it had then."""
+        if not self._needs_build:
+            return self.peer().describe()
+        return parse_description((self.folder / _DESCRIPTION).read_text(encoding="utf-8"))
+
+    def build(self) -> Path:
+        """Build it unless it is ready, and return the folder, which appears complete or not at all.
+
+        Raises PeerError, which names the log.
+        """
+        folder = self.folder
+        if self.is_ready:
+            return folder
+        if missing := self.missing:
+            raise PeerError(f"{self.name}: {missing}")
+        cache = cache_folder()
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            with new_directory(folder, replace=True) as directory:
+                for path in self.sources:
+                    shutil.copy(path, directory / path.name)
+                self._run_commands(directory, cache / f"{self.name}.log")
+                described = self._peer_in(directory, DEFAULT_TIMEOUT).describe()
+                text = json.dumps(described.as_json(), indent=1) + "\n"
+                (directory / _DESCRIPTION).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise PeerError(f"{self.name}: cannot build in {cache}: {reason(error)}") from None
+        return folder
+
+    def _run_commands(self, directory: Path, log: Path) -> None:
+        """Run the commands of a build in a folder, with their output in the log."""
+        fetch = self.language.fetch if self.has_dependencies else ()
+        target = cache_folder() / "cargo"
+        places = {"target": str(target), "name": self.name}
+        environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
+        with log.open("wb") as output:
+            for command in (*fetch, *self.language.build):
+                words = [word.format(**places) for word in command]
+                try:
+                    done = subprocess.run(
+                        words,
+                        cwd=directory,
+                        env=environment,
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                        timeout=BUILD_SECONDS,
+                        check=False,
+                    )
+                except subprocess.TimeoutExpired:
+                    problem = f"did not end in {BUILD_SECONDS:g} s"
+                else:
+                    if not done.returncode:
+                        continue
+                    problem = f"failed with code {done.returncode}"
+                name = Path(words[0]).name
+                raise PeerError(f"{self.name}: {name} {problem}; the log is {log}")
+
+    def _peer_in(self, folder: Path, timeout: float) -> Peer:
+        places = {"folder": str(folder), "main": self._main_class()}
+        command = tuple(word.format(**places) for word in self.language.run)
+        environment = {}
+        if self.language is PYTHON:
+            paths = [HERE.parents[2], folder / _LIBRARIES, os.environ.get("PYTHONPATH", "")]
+            environment["PYTHONPATH"] = os.pathsep.join(str(path) for path in paths if str(path))
+        return Peer(command, self.name, timeout, environment)
+
+    def _main_class(self) -> str:
+        """The main class of a Java program, with its package."""
+        if self.language is not JAVA:
+            return ""
+        first = (HERE / self.name / self.language.source).read_text(encoding="utf-8").split("\n")
+        packages = [line.split()[1].rstrip(";") for line in first if line.startswith("package ")]
+        return ".".join([*packages, "Main"])
+
+
+def entries() -> list[Entry]:
+    """All peers, by language and name."""
+    return [
+        Entry(path.parent.name, language)
+        for language in LANGUAGES
+        for path in sorted(HERE.glob(f"*/{language.source}"))
+    ]
+
+
+def entry_named(name: str) -> Entry:
+    """The peer with this name. Raises PeerError if there is none."""
+    known = {entry.name: entry for entry in entries()}
+    if name not in known:
+        raise PeerError(unknown_name("peer", name, known))
+    return known[name]
+
+
+def cache_folder() -> Path:
+    """Where peers are built: $WHEELWORK_PEERS, or a folder in the user's cache."""
+    if given := os.environ.get(CACHE):
+        return Path(given).absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base, "wheelwork", "peers")
+
+
+def _machine() -> str:
+    """This machine's kind of processor, for which compilers may optimise."""
+    with suppress(OSError):  # not Linux
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line
+    return platform.machine()
+
+
+NAMES = tuple(entry.name for entry in entries())

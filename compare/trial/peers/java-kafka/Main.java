@@ -1,0 +1,116 @@
+// Kafka's TimingWheel, driven as SystemTimer.advanceClock drives it. SystemTimer itself waits in a
+// DelayQueue that reads the system's clock, so its queue of buckets is replaced by a PriorityQueue
+// that is ordered by their expirations. In Kafka's package, because the constructor is not public.
+package org.apache.kafka.server.util.timer;
+
+import java.util.ArrayDeque;
+import java.util.Comparator;
+import java.util.PriorityQueue;
+import java.util.concurrent.DelayQueue;
+import java.util.concurrent.atomic.AtomicInteger;
+import wheelwork.Peer;
+
+public final class Main implements Peer.Structure<Main.Task> {
+    static final int TICK = 1, WHEEL_SIZE = 20; // as in Kafka's purgatories
+    static final String DESCRIPTION =
+            """
+            {"protocol": 1, "name": "java-kafka", "language": "Java", "library": "kafka-server-common",
+             "version": "%s", "scheme": "hierarchical wheel with a queue of buckets (TimingWheel)",
+             "parameters": {"tick": 1, "wheel_size": 20}, "limits": {"time": 1152921504606846976},
+             "notes": {"queue": "a PriorityQueue instead of the DelayQueue, which reads the clock",
+                       "re-arm": "cancel and add", "locks": "each bucket is locked, as in Kafka"}}
+            """;
+
+    /** The queue that a wheel offers its buckets to. */
+    static final class Buckets extends DelayQueue<TimerTaskList> {
+        final PriorityQueue<TimerTaskList> queue =
+                new PriorityQueue<>(Comparator.comparingLong(TimerTaskList::getExpiration));
+
+        @Override
+        public boolean offer(TimerTaskList bucket) {
+            return queue.offer(bucket);
+        }
+    }
+
+    static final class Task extends TimerTask {
+        final long operation;
+        boolean isPending = true;
+
+        Task(long operation) {
+            super(0);
+            this.operation = operation;
+        }
+
+        @Override
+        public void run() {}
+    }
+
+    private final Buckets buckets = new Buckets();
+    private final ArrayDeque<TimerTaskEntry> expired = new ArrayDeque<>(); // when they were added
+    private final TimingWheel wheel;
+    private long pending, now;
+    private Peer.Fired fired;
+
+    Main(long start) {
+        wheel = new TimingWheel(TICK, WHEEL_SIZE, start, new AtomicInteger(), buckets);
+        now = start;
+    }
+
+    @Override
+    public Task start(long operation, long deadline) {
+        Task task = new Task(operation);
+        TimerTaskEntry entry = new TimerTaskEntry(task, deadline);
+        pending++;
+        // The wheel's clock lags behind in idle times, so what is due may be filed in a bucket.
+        if (!wheel.add(entry)) expired.add(entry);
+        return task;
+    }
+
+    @Override
+    public boolean cancel(Task task) {
+        if (!task.isPending) return false;
+        task.isPending = false;
+        task.cancel();
+        pending--;
+        return true;
+    }
+
+    @Override
+    public void advance(long moment, Peer.Fired fired) {
+        this.fired = fired;
+        for (TimerTaskEntry entry; (entry = expired.poll()) != null; ) expire(entry, now);
+        for (TimerTaskList bucket; (bucket = buckets.queue.peek()) != null && bucket.getExpiration() <= moment; ) {
+            buckets.queue.poll();
+            long expiration = bucket.getExpiration();
+            wheel.advanceClock(expiration);
+            bucket.flush(entry -> {
+                if (!wheel.add(entry)) expire(entry, expiration);
+            });
+        }
+        now = moment;
+    }
+
+    private void expire(TimerTaskEntry entry, long firedAt) {
+        Task task = (Task) entry.timerTask;
+        if (!task.isPending) return;
+        task.isPending = false;
+        pending--;
+        fired.fire(task.operation, firedAt);
+    }
+
+    @Override
+    public long nextWakeup() {
+        return expired.isEmpty() ? buckets.queue.peek().getExpiration() : now;
+    }
+
+    @Override
+    public long size() {
+        return pending;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        String path = TimingWheel.class.getProtectionDomain().getCodeSource().getLocation().getPath();
+        String version = path.replaceAll(".*kafka-server-common-(.*)\\.jar", "$1");
+        Peer.main("java-kafka", DESCRIPTION.formatted(version), TICK - 1, Main::new, arguments);
+    }
+}

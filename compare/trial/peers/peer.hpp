@@ -1,0 +1,226 @@
+// The part that all peers written in C++ share: arguments, tapes, clocks and JSON (docs/peers.md).
+//
+// A structure has a type Node, which inherits from Timer, and these members:
+//     explicit Structure(int64_t start);      empty, with its clock at `start`
+//     void add(Node *);                       by its deadline; `operation` is unique
+//     void remove(Node *);                    a pending node
+//     void advance(int64_t now, Fire fire);   call fire(node, fired_at) for what is due, in order
+//     int64_t next_wakeup();                  when to advance next; something is pending
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace peer {
+
+struct Timer {
+    int64_t deadline, operation; // the operation that last armed it
+    int32_t id;
+};
+
+enum Op : int8_t { START, CANCEL, REARM, ARM };
+
+struct Tape {
+    int64_t operations, id_space, first_time, phases;
+    const int64_t *first, *time, *deadline;
+    const int8_t *op;
+    const int32_t *id;
+};
+
+[[noreturn]] inline void fail(const char *name, const char *path, const char *problem) {
+    std::fprintf(stderr, "%s: %s %s\n", name, path, problem);
+    std::exit(2);
+}
+
+inline Tape read_tape(const char *name, const char *path) {
+    int file = open(path, O_RDONLY);
+    struct stat status;
+    if (file < 0 || fstat(file, &status)) fail(name, path, "cannot be read");
+    size_t size = status.st_size;
+    if (size < 64) fail(name, path, "is not a tape");
+    auto data = static_cast<const char *>(
+        mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0));
+    if (data == MAP_FAILED) fail(name, path, "cannot be mapped");
+    if (std::memcmp(data, "WHLTAPE", 8)) fail(name, path, "is not a tape");
+    auto header = reinterpret_cast<const int64_t *>(data);
+    if (header[1] != 1) fail(name, path, "is a tape of another version than 1");
+    Tape tape{header[3], header[4], header[5], header[6], header + 8, {}, {}, {}, {}};
+    auto up = [](size_t offset) { return (offset + 7) / 8 * 8; };
+    size_t n = tape.operations, time = 64 + 8 * tape.phases, op = time + 8 * n;
+    size_t id = up(op + n), deadline = up(id + 4 * n);
+    if (size < deadline + 8 * n) fail(name, path, "is cut short");
+    tape.time = reinterpret_cast<const int64_t *>(data + time);
+    tape.op = reinterpret_cast<const int8_t *>(data + op);
+    tape.id = reinterpret_cast<const int32_t *>(data + id);
+    tape.deadline = reinterpret_cast<const int64_t *>(data + deadline);
+    return tape;
+}
+
+struct Row {
+    int64_t operation, before, clock, fired_at;
+};
+
+struct Rows { // of `check`
+    std::vector<Row> rows;
+    void add(int64_t operation, int64_t before, int64_t clock, int64_t fired_at) {
+        rows.push_back({operation, before, clock, fired_at});
+    }
+    int64_t count() const { return rows.size(); }
+};
+
+struct Operations { // of `time`: the operations of the expiries, in memory that was written before
+    std::vector<int64_t> operations;
+    int64_t expired = 0;
+    void add(int64_t operation, int64_t, int64_t, int64_t) { operations[expired++] = operation; }
+    int64_t count() const { return expired; }
+};
+
+template <class Structure, class Out> struct Run {
+    using Node = typename Structure::Node;
+    const Tape &tape;
+    Out &out;
+    Structure structure;
+    std::deque<Node> nodes;
+    std::vector<Node *> free, pending; // the pending node of each id
+    int64_t now, count = 0;
+    bool may_be_due = false;
+
+    Run(const Tape &tape, Out &out)
+        : tape(tape), out(out), structure(tape.first_time), pending(tape.id_space),
+          now(tape.first_time) {}
+
+    void advance(int64_t moment, int64_t before) {
+        structure.advance(moment, [&](Node *node, int64_t fired_at) {
+            out.add(node->operation, before, moment, fired_at);
+            if (pending[node->id] == node) pending[node->id] = nullptr;
+            release(node);
+        });
+        now = moment;
+    }
+
+    void release(Node *node) {
+        free.push_back(node);
+        count--;
+    }
+
+    void operations(int64_t first, int64_t last) {
+        for (int64_t k = first; k < last; k++) {
+            if (tape.time[k] > now || may_be_due) advance(tape.time[k], k);
+            may_be_due = false;
+            int32_t id = tape.id[k];
+            int8_t op = tape.op[k];
+            Node *node = op == START ? nullptr : pending[id];
+            if (node) structure.remove(node);
+            if (op == CANCEL) {
+                if (node) release(node), pending[id] = nullptr;
+                continue;
+            }
+            if (!node) {
+                if (op == REARM) continue;
+                if (free.empty()) {
+                    node = &nodes.emplace_back();
+                } else {
+                    node = free.back();
+                    free.pop_back();
+                }
+                count++;
+                node->id = id;
+                pending[id] = node;
+            }
+            node->deadline = tape.deadline[k];
+            node->operation = k;
+            structure.add(node);
+            may_be_due = tape.deadline[k] <= now;
+        }
+    }
+
+    void drain() {
+        while (count) advance(std::max(structure.next_wakeup(), now), tape.operations);
+    }
+};
+
+inline int64_t clock_ns(clockid_t clock) {
+    timespec time;
+    clock_gettime(clock, &time);
+    return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+}
+
+inline int64_t resident(const char *field) { // in bytes, or -1
+    int64_t bytes = -1;
+    if (FILE *file = std::fopen("/proc/self/status", "r")) {
+        char line[256];
+        while (std::fgets(line, sizeof line, file))
+            if (!std::strncmp(line, field, std::strlen(field)))
+                bytes = 1024 * std::atoll(line + std::strlen(field));
+        std::fclose(file);
+    }
+    return bytes;
+}
+
+template <class Structure> int time(const Tape &tape, int64_t rounds, int64_t warm_up) {
+    Operations out{std::vector<int64_t>(tape.operations + 1)};
+    int64_t before = resident("VmRSS:"), memory = -1;
+    if (FILE *file = std::fopen("/proc/self/clear_refs", "w")) std::fputs("5", file), std::fclose(file);
+    for (int64_t round = -warm_up; round < rounds; round++) {
+        out.expired = 0;
+        auto run = std::make_unique<Run<Structure, Operations>>(tape, out);
+        for (int64_t phase = 0; phase <= tape.phases; phase++) {
+            bool drains = phase == tape.phases;
+            int64_t first = drains ? 0 : tape.first[phase];
+            int64_t last = drains ? 0 : phase + 1 < tape.phases ? tape.first[phase + 1] : tape.operations;
+            int64_t expired = out.expired, wall = clock_ns(CLOCK_MONOTONIC);
+            int64_t thread = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+            int64_t process = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+            if (drains) run->drain(); else run->operations(first, last);
+            process = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - process;
+            thread = clock_ns(CLOCK_THREAD_CPUTIME_ID) - thread;
+            wall = clock_ns(CLOCK_MONOTONIC) - wall;
+            if (memory < 0 && drains) memory = std::max<int64_t>(resident("VmHWM:") - before, 0);
+            if (round >= 0)
+                std::printf("{\"round\": %ld, \"phase\": %ld, \"operations\": %ld, \"expired\": %ld, "
+                            "\"wall_ns\": %ld, \"thread_ns\": %ld, \"process_ns\": %ld, "
+                            "\"memory_bytes\": %ld}\n",
+                            round, phase, last - first, out.expired - expired, wall, thread,
+                            process, memory);
+        }
+    }
+    return 0;
+}
+
+template <class Structure> int main(const char *name, const char *description, int argc, char **argv) {
+    std::string command = argc > 1 ? argv[1] : "";
+    if (command == "describe") return std::puts(description) < 0;
+    if (command == "check" && argc == 4) {
+        Tape tape = read_tape(name, argv[2]);
+        Rows out;
+        Run<Structure, Rows> run(tape, out);
+        run.operations(0, tape.operations);
+        run.drain();
+        FILE *file = std::fopen(argv[3], "wb");
+        size_t rows = out.rows.size();
+        if (!file || std::fwrite(out.rows.data(), sizeof(Row), rows, file) != rows || std::fclose(file))
+            fail(name, argv[3], "cannot be written");
+        return 0;
+    }
+    if (command == "time" && argc >= 3) {
+        int64_t rounds = 7, warm_up = 5;
+        for (int k = 3; k + 1 < argc; k += 2)
+            (std::string(argv[k]) == "--rounds" ? rounds : warm_up) = std::atoll(argv[k + 1]);
+        return time<Structure>(read_tape(name, argv[2]), rounds, warm_up);
+    }
+    std::fprintf(stderr, "usage: %s describe | check TAPE OUT | time TAPE\n", name);
+    return 2;
+}
+
+} // namespace peer
