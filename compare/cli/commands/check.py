@@ -59,8 +59,9 @@ def text_of(verdict: "Verdict") -> str:
         tried = ", ".join(plural(number, kind) for kind, number in verdict.tried.items())
         lines.append(labelled("tried", f"{tried}; seed {verdict.seed}", indent=2))
     if verdict.skipped:
-        names = "; ".join(verdict.skipped)
-        lines.append(labelled("skipped", f"beyond what it can do: {names}", indent=2))
+        skipped = plural(len(verdict.skipped), "tape")
+        text = f"{skipped} beyond its limits (--json lists them)"
+        lines.append(labelled("skipped", text, indent=2))
     failure = verdict.failure
     if failure is None:
         return "\n".join([*lines, labelled("result", "no fault", indent=2)])

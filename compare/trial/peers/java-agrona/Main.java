@@ -18,20 +18,23 @@ public final class Main implements Peer.Structure<Long>, DeadlineTimerWheel.Time
 
     private final DeadlineTimerWheel wheel;
     private final Long2LongHashMap operations = new Long2LongHashMap(-1); // by timer id
+    // A handle is the operation that armed the timer: the timer's id is used again.
+    private final Long2LongHashMap ids = new Long2LongHashMap(-1);
     private Peer.Fired fired;
+    private long now;
+    private boolean mayBeDue; // a timer was scheduled since the last poll
 
     Main(long start) {
         wheel = new DeadlineTimerWheel(TimeUnit.MILLISECONDS, start, TICK, WHEEL_SIZE);
+        now = start;
     }
-
-    // A handle is the operation that armed the timer: the timer's id is used again.
-    private final Long2LongHashMap ids = new Long2LongHashMap(-1);
 
     @Override
     public Long start(long operation, long deadline) {
         long id = wheel.scheduleTimer(deadline);
         operations.put(id, operation);
         ids.put(operation, id);
+        mayBeDue = true;
         return operation;
     }
 
@@ -52,6 +55,8 @@ public final class Main implements Peer.Structure<Long>, DeadlineTimerWheel.Time
     @Override
     public void advance(long now, Peer.Fired fired) {
         this.fired = fired;
+        this.now = now;
+        mayBeDue = false;
         if (wheel.timerCount() == 0) wheel.currentTickTime(now);
         boolean isLast;
         do {
@@ -62,7 +67,7 @@ public final class Main implements Peer.Structure<Long>, DeadlineTimerWheel.Time
 
     @Override
     public long nextWakeup() {
-        return wheel.currentTickTime();
+        return mayBeDue ? now : wheel.currentTickTime();
     }
 
     @Override

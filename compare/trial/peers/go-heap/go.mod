@@ -1,0 +1,3 @@
+module wheelwork/go-heap
+
+go 1.25

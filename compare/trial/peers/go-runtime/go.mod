@@ -1,0 +1,3 @@
+module wheelwork/go-runtime
+
+go 1.25

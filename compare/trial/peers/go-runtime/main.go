@@ -1,0 +1,89 @@
+// The timers of Go's runtime (time.AfterFunc) in a bubble of testing/synctest, whose clock moves to
+// the next timer when every goroutine waits. A unit is a millisecond. Each timer that fires starts a
+// goroutine, as time.AfterFunc does.
+package main
+
+import (
+	"os"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+type entry struct {
+	Timer
+	timer *time.Timer
+}
+
+type bubble struct {
+	start, now, pending int64
+	begin               time.Time
+	fire                func(*entry, int64)
+	fired               []*entry // not yet delivered
+	wake                chan struct{}
+}
+
+func (b *bubble) newTimer() (*entry, *Timer) {
+	timer := &entry{}
+	return timer, &timer.Timer
+}
+
+func (b *bubble) add(timer *entry) {
+	delay := time.Duration(max(timer.deadline-b.now, 0)) * time.Millisecond
+	timer.timer = time.AfterFunc(delay, func() {
+		b.fired = append(b.fired, timer) // one goroutine runs at a time: see GOMAXPROCS
+		select {
+		case b.wake <- struct{}{}:
+		default:
+		}
+	})
+}
+
+func (b *bubble) remove(timer *entry) { timer.timer.Stop() }
+
+func (b *bubble) advance(now int64, fire func(*entry, int64)) {
+	if now > b.now {
+		time.Sleep(b.begin.Add(time.Duration(now-b.start) * time.Millisecond).Sub(time.Now()))
+		b.now = now
+	}
+	synctest.Wait() // until the goroutines of the timers have ended
+	for _, timer := range b.fired {
+		fire(timer, max(timer.deadline, b.start))
+	}
+	b.fired = b.fired[:0]
+	select {
+	case <-b.wake:
+	default:
+	}
+}
+
+// nextWakeup waits for a timer, which moves the clock.
+func (b *bubble) nextWakeup() int64 {
+	if len(b.fired) == 0 {
+		<-b.wake
+	}
+	return b.start + time.Since(b.begin).Milliseconds()
+}
+
+func main() {
+	runtime.GOMAXPROCS(1)
+	description := `{"protocol": 1, "name": "go-runtime", "language": "Go", "library": "runtime",
+ "version": "` + runtime.Version() + `", "scheme": "heap of four children (time.AfterFunc)",
+ "limits": {"delay": 4000000000000, "step": 4000000000000},
+ "notes": {"clock": "the bubble's work in moving the clock is timed too",
+           "expiry": "a goroutine for each timer", "re-arm": "Stop and AfterFunc"}}`
+	words := os.Args[1:]
+	test := testing.InternalTest{Name: "peer", F: func(t *testing.T) {
+		synctest.Test(t, func(*testing.T) {
+			timer := func(timer *entry) *Timer { return &timer.Timer }
+			peerMain("go-runtime", description, func(start int64) Structure[entry] {
+				return &bubble{start: start, now: start, begin: time.Now(), wake: make(chan struct{}, 1)}
+			}, timer, words)
+			os.Exit(0)
+		})
+	}}
+	os.Args = os.Args[:1]
+	everything := func(string, string) (bool, error) { return true, nil }
+	testing.Main(everything, []testing.InternalTest{test}, nil, nil)
+}

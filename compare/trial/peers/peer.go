@@ -1,0 +1,229 @@
+// The part that all peers written in Go share: arguments, tapes, clocks and JSON (docs/peers.md).
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+)
+
+const (
+	opCancel = 1
+	opRearm  = 2
+)
+
+// Timer is a pending timer; the peer embeds it in its own.
+type Timer struct {
+	operation, deadline int64
+	id                  int32
+}
+
+// Structure is a timer structure of pending timers of type *T.
+type Structure[T any] interface {
+	newTimer() (*T, *Timer)                  // a timer that is not pending
+	add(timer *T)                            // by its deadline
+	remove(timer *T)                         // a pending timer
+	advance(now int64, fire func(*T, int64)) // fire what is due, in order
+	nextWakeup() int64                       // when to advance next; something is pending
+}
+
+type tape struct {
+	idSpace, firstTime    int64
+	first, time, deadline []int64
+	op                    []int8
+	id                    []int32
+}
+
+func fail(name string, problem any) {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", name, problem)
+	os.Exit(2)
+}
+
+func readTape(path string) (*tape, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	number := func(at int) int64 { return int64(binary.LittleEndian.Uint64(data[at:])) }
+	if len(data) < 64 || string(data[:8]) != "WHLTAPE\x00" {
+		return nil, fmt.Errorf("%s is not a tape", path)
+	}
+	if number(8) != 1 {
+		return nil, fmt.Errorf("%s is a tape of version %d; this peer reads 1", path, number(8))
+	}
+	n, phases := int(number(24)), int(number(48))
+	up := func(at int) int { return (at + 7) / 8 * 8 }
+	times := 64 + 8*phases
+	ops := times + 8*n
+	ids := up(ops + n)
+	deadlines := up(ids + 4*n)
+	if len(data) < deadlines+8*n {
+		return nil, fmt.Errorf("%s is cut short", path)
+	}
+	t := &tape{idSpace: number(32), firstTime: number(40)}
+	for k := range phases {
+		t.first = append(t.first, number(64+8*k))
+	}
+	for k := range n {
+		t.time = append(t.time, number(times+8*k))
+		t.op = append(t.op, int8(data[ops+k]))
+		t.id = append(t.id, int32(binary.LittleEndian.Uint32(data[ids+4*k:])))
+		t.deadline = append(t.deadline, number(deadlines+8*k))
+	}
+	return t, nil
+}
+
+type run[T any] struct {
+	tape      *tape
+	structure Structure[T]
+	timer     func(*T) *Timer
+	pending   []*T // of each id
+	count     int
+	rows      [][4]int64
+	now       int64
+	mayBeDue  bool
+}
+
+func newRun[T any](t *tape, structure Structure[T], timer func(*T) *Timer, rows [][4]int64) *run[T] {
+	return &run[T]{tape: t, structure: structure, timer: timer, pending: make([]*T, t.idSpace), rows: rows[:0], now: t.firstTime}
+}
+
+func (r *run[T]) advance(moment int64, before int) {
+	r.structure.advance(moment, func(fired *T, firedAt int64) {
+		timer := r.timer(fired)
+		r.rows = append(r.rows, [4]int64{timer.operation, int64(before), moment, firedAt})
+		if r.pending[timer.id] == fired {
+			r.pending[timer.id] = nil
+		}
+		r.count--
+	})
+	r.now = moment
+}
+
+func (r *run[T]) operations(from, to int) {
+	t := r.tape
+	for k := from; k < to; k++ {
+		if t.time[k] > r.now || r.mayBeDue {
+			r.advance(t.time[k], k)
+		}
+		r.mayBeDue = false
+		id, op := t.id[k], t.op[k]
+		former := r.pending[id]
+		if op != 0 && former != nil {
+			r.structure.remove(former)
+			r.pending[id] = nil
+			r.count--
+		}
+		if op == opCancel || op == opRearm && former == nil {
+			continue
+		}
+		added, timer := r.structure.newTimer()
+		timer.operation, timer.deadline, timer.id = int64(k), t.deadline[k], id
+		r.structure.add(added)
+		r.pending[id] = added
+		r.count++
+		r.mayBeDue = timer.deadline <= r.now
+	}
+}
+
+func (r *run[T]) drain() {
+	for r.count > 0 {
+		r.advance(max(r.structure.nextWakeup(), r.now), len(r.tape.time))
+	}
+}
+
+// clock reads a clock of the system: Go's own is virtual inside a bubble.
+func clock(number uintptr) int64 {
+	var time syscall.Timespec
+	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, number, uintptr(unsafe.Pointer(&time)), 0)
+	return time.Nano()
+}
+
+func resident(field string) int64 {
+	status, _ := os.ReadFile("/proc/self/status")
+	_, rest, _ := strings.Cut(string(status), field)
+	words := strings.Fields(rest)
+	if len(words) == 0 {
+		return 0
+	}
+	number, _ := strconv.ParseInt(words[0], 10, 64)
+	return 1024 * number
+}
+
+func time_[T any](t *tape, make_ func(int64) Structure[T], timer func(*T) *Timer, rounds, warmUp int) {
+	rows := make([][4]int64, len(t.time))
+	for k := range rows {
+		rows[k][0] = 1 // so that its pages exist
+	}
+	before, memory := resident("VmRSS:"), int64(-1)
+	os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
+	for round := -warmUp; round < rounds; round++ {
+		r := newRun(t, make_(t.firstTime), timer, rows)
+		for phase := 0; phase <= len(t.first); phase++ {
+			from, to, drains := 0, 0, phase == len(t.first)
+			if !drains {
+				from, to = int(t.first[phase]), len(t.time)
+				if phase+1 < len(t.first) {
+					to = int(t.first[phase+1])
+				}
+			}
+			expired, wall, process := len(r.rows), clock(1), clock(2)
+			if drains {
+				r.drain()
+			} else {
+				r.operations(from, to)
+			}
+			process, wall = clock(2)-process, clock(1)-wall
+			if drains && memory < 0 {
+				memory = max(resident("VmHWM:")-before, 0)
+			}
+			if round >= 0 {
+				fmt.Printf("{\"round\": %d, \"phase\": %d, \"operations\": %d, \"expired\": %d, \"wall_ns\": %d,"+
+					" \"thread_ns\": null, \"process_ns\": %d, \"memory_bytes\": %d}\n",
+					round, phase, to-from, len(r.rows)-expired, wall, process, memory)
+			}
+		}
+	}
+}
+
+// peerMain runs one of the protocol's commands. A goroutine may change threads, so that the CPU time
+// of a thread says nothing.
+func peerMain[T any](name, description string, make_ func(start int64) Structure[T], timer func(*T) *Timer, words []string) {
+	switch {
+	case len(words) == 1 && words[0] == "describe":
+		fmt.Println(description)
+	case len(words) == 3 && words[0] == "check":
+		t, err := readTape(words[1])
+		if err != nil {
+			fail(name, err)
+		}
+		r := newRun(t, make_(t.firstTime), timer, nil)
+		r.operations(0, len(t.time))
+		r.drain()
+		bytes := make([]byte, 0, 32*len(r.rows))
+		for _, row := range r.rows {
+			for _, number := range row {
+				bytes = binary.LittleEndian.AppendUint64(bytes, uint64(number))
+			}
+		}
+		if err := os.WriteFile(words[2], bytes, 0o644); err != nil {
+			fail(name, err)
+		}
+	case len(words) >= 2 && words[0] == "time":
+		t, err := readTape(words[1])
+		if err != nil {
+			fail(name, err)
+		}
+		given := map[string]int{"--rounds": 7, "--warm-up": 5}
+		for k := 2; k+1 < len(words); k += 2 {
+			given[words[k]], _ = strconv.Atoi(words[k+1])
+		}
+		time_(t, make_, timer, given["--rounds"], given["--warm-up"])
+	default:
+		fail(name, "usage: describe | check TAPE OUT | time TAPE")
+	}
+}
