@@ -187,6 +187,9 @@ public final class Peer {
         } catch (BadTape | IOException error) {
             System.err.println(name + ": " + error.getMessage());
             System.exit(2);
+        } catch (Throwable error) { // a library's; in one line
+            System.err.println(name + ": " + error + " at " + error.getStackTrace()[0]);
+            System.exit(1);
         }
         System.exit(0); // whatever threads a library has started
     }

@@ -170,6 +170,7 @@ fn time<S: Structure>(tape: &Tape, rounds: i64, warm_up: i64) {
 
 /// Run one of the protocol's commands.
 pub fn main<S: Structure>(name: &str, description: &str) {
+    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))); // in a few lines
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let option = |name, default| match words.iter().position(|word| *word == name) {

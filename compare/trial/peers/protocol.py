@@ -99,6 +99,7 @@ class Limits:
 
     time: int | None = None  #: largest time or deadline
     delay: int | None = None  #: longest time from arming to the deadline
+    equal: int | None = None  #: largest number of timers with one deadline
     step: int | None = None  #: longest advance in one step, also from expiry to expiry in the drain
 
     def allow(self, tape: Tape) -> bool:
@@ -112,6 +113,7 @@ class Limits:
         actual = {
             "time": last,
             "delay": (deadline - armed_at).max(),
+            "equal": np.unique(deadline, return_counts=True)[1].max(),
             "step": np.diff(moments).max(initial=0),
         }
         return all(limit is None or actual[name] <= limit for name, limit in vars(self).items())

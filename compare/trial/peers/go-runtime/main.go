@@ -6,6 +6,8 @@ package main
 import (
 	"os"
 	"runtime"
+	"runtime/debug"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +24,7 @@ type bubble struct {
 	fire                func(*entry, int64)
 	fired               []*entry // not yet delivered
 	wake                chan struct{}
+	mutex               sync.Mutex // of `fired`
 }
 
 func (b *bubble) newTimer() (*entry, *Timer) {
@@ -32,7 +35,9 @@ func (b *bubble) newTimer() (*entry, *Timer) {
 func (b *bubble) add(timer *entry) {
 	delay := time.Duration(max(timer.deadline-b.now, 0)) * time.Millisecond
 	timer.timer = time.AfterFunc(delay, func() {
-		b.fired = append(b.fired, timer) // one goroutine runs at a time: see GOMAXPROCS
+		b.mutex.Lock()
+		b.fired = append(b.fired, timer)
+		b.mutex.Unlock()
 		select {
 		case b.wake <- struct{}{}:
 		default:
@@ -67,7 +72,8 @@ func (b *bubble) nextWakeup() int64 {
 }
 
 func main() {
-	runtime.GOMAXPROCS(1)
+	runtime.GOMAXPROCS(1) // so that goroutines start in the order of their timers
+	debug.SetTraceback("none")
 	description := `{"protocol": 1, "name": "go-runtime", "language": "Go", "library": "runtime",
  "version": "` + runtime.Version() + `", "scheme": "heap of four children (time.AfterFunc)",
  "limits": {"delay": 4000000000000, "step": 4000000000000},

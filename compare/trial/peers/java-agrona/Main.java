@@ -11,7 +11,7 @@ public final class Main implements Peer.Structure<Long>, DeadlineTimerWheel.Time
             {"protocol": 1, "name": "java-agrona", "language": "Java", "library": "agrona",
              "version": "%s", "scheme": "hashed wheel of arrays (DeadlineTimerWheel)", "drain": "unit",
              "parameters": {"tick": 1, "wheel_size": 512},
-             "limits": {"time": 4611686018427387904, "step": 2000000},
+             "limits": {"time": 4611686018427387904, "step": 2000000, "equal": 100000},
              "notes": {"handles": "timer ids without generations; a hash map finds the operation",
                        "re-arm": "cancel and schedule", "poll": "one tick"}}
             """;

@@ -95,6 +95,7 @@ fn main() {
             "library": "hierarchical_hash_wheel_timer", "version": "1.4.0",
             "scheme": "four wheels of 256 slots and an overflow list (QuadWheelWithOverflow)",
             "parameters": {"levels": 4, "wheel_size": 256},
+            "limits": {"delay": 4294967294},
             "notes": {"re-arm": "cancel and insert", "cancel": "by a hash map from id to timer"}}"#,
     );
 }

@@ -170,7 +170,9 @@ def test_what_a_peer_cannot_do_is_skipped_and_said(monkeypatch):
 
 
 @settings(max_examples=100)
-@given(tape=tapes.random_tapes(Description("a", "b", "c", limits=Limits(300, 100, 70))))
+@given(
+    tape=tapes.random_tapes(Description("a", "b", "c", limits=Limits(time=300, delay=100, step=70)))
+)
 def test_random_tapes_keep_the_limits(tape):
     validate(tape, id_space_of(tape))
     assert tape.time.max(initial=0) <= 300
@@ -222,7 +224,7 @@ def test_the_command_says_what_was_tried(capsys):
     out = capsys.readouterr().out
     assert out.startswith("wrong (Python): exact\n  tried       57 boundary tapes, ")
     assert out.endswith("  result      no fault\n")
-    assert "7 workloads, 1 crowd; seed 0" in " ".join(out.split())
+    assert "7 workloads, 2 crowds; seed 0" in " ".join(out.split())
 
 
 def test_the_command_prints_the_smallest_tape(capsys):

@@ -179,7 +179,7 @@ def test_a_description_is_read_as_it_was_written(described):
         ({"drain": ["unit"]}, r"drain is \['unit'\]; it must be unit or wake-up"),
         ({"cannot": ["fly"]}, "cannot is .*; it must be a list of cancel and re-arm"),
         ({"cannot": [[]]}, "cannot is .*; it must be a list of cancel and re-arm"),
-        ({"limits": {"space": 1}}, "limits is .*; it may have delay, step, time"),
+        ({"limits": {"space": 1}}, "limits is .*; it may have delay, equal, step, time"),
         ({"limits": {"step": 0}}, "step is 0; it must be a positive integer"),
         ({"rounding": "exact"}, "rounding is 'exact'; it must be an object"),
         ({"rounding": {"kind": "near"}}, "kind is 'near'; it must be exact, up, down, share"),
@@ -203,9 +203,11 @@ def test_limits_are_those_of_a_tape():
     tape = tape_of((5, START, 0, 20), (30, START, 1, 31))
     assert Limits(time=31, delay=15, step=15).allow(tape)
     assert not Limits(time=30).allow(tape)
+    assert Limits(equal=1).allow(tape)
+    assert not Limits(equal=1).allow(tape_of((0, START, 0, 5), (1, START, 1, 5)))
     assert not Limits(delay=14).allow(tape)
     assert not Limits(step=14).allow(tape)
-    assert Limits(1, 1, 1).allow(tape_of())
+    assert Limits(1, 1, 1, 1).allow(tape_of())
 
 
 def test_roundings_in_words():
