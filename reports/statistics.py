@@ -8,6 +8,8 @@ from math import comb
 from statistics import median
 from typing import NamedTuple, TypeVar
 
+from compare.base import quantiles
+
 UNSURE = 0.1
 """The probability that an interval misses the true median is at most this."""
 
@@ -115,13 +117,15 @@ _STATISTICS = {
 def statistic(name: str) -> Statistic:
     """Return a statistic of `compare.trial.results.metrics.Metric`, such as "median" or "p90".
 
+    Others than those above are quantiles.
+
     >>> statistic("p90").value(Estimate.of(range(1, 21)))
     18
     """
     if name in _STATISTICS:
         return _STATISTICS[name]
-    share = float(name.removeprefix("p")) / 100
-    return Statistic(name, lambda estimate: estimate.quantile(share))
+    share = quantiles.QUANTILES[name]
+    return Statistic(quantiles.title(name), lambda estimate: estimate.quantile(share))
 
 
 def fastest(estimates: Mapping[_Measured, Estimate]) -> list[_Measured]:

@@ -120,3 +120,9 @@ def test_each_timer_has_a_colour_and_a_marker_of_its_own():
 def test_ranges_stay_on_one_line(rendered):
     assert re.search(r"\d–\u2060\d", rendered)
     assert not re.search(r"\d–\d", rendered)
+
+
+def test_an_interrupted_run_says_what_is_missing(distinct, rendered):
+    text = Page(render(replace(distinct, missing=["calls", "replay-1"]), "run", {})).text
+    assert "This run was not finished. Missing: calls, replay-1." in text
+    assert "Not finished" in text and "ot finished" not in Page(rendered).text

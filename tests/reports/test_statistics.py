@@ -56,7 +56,8 @@ def test_another_unit_changes_all_but_the_number():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("median", 6.5), ("least", 1), ("greatest", 12), ("p50", 6), ("p90", 11)]
+    ("name", "value"),
+    [("median", 6.5), ("least", 1), ("greatest", 12), ("p50", 6), ("p90", 11)],
 )
 def test_a_statistic_has_its_name(name, value):
     found = statistic(name)

@@ -219,6 +219,7 @@ def _bytes(number: int) -> str:
 
 
 def _lateness(candidate: "Candidate", unit: str) -> str:
+    from compare.base.quantiles import QUANTILES
     from compare.traffic.tapes.units import duration_text
     from compare.trial.replay.lateness import lateness_text
 
@@ -228,7 +229,8 @@ def _lateness(candidate: "Candidate", unit: str) -> str:
         return f"{declared}: every timer fires at its deadline"
     if late.max is None:
         return f"{declared} by its scheme; nothing fired here"
-    median, high = (value or 0 for value in late.quantiles([0.5, 0.99]))
+    shares = (QUANTILES[name] for name in ("p50", "p99"))
+    median, high = (value or 0 for value in late.quantiles(shares))
     texts = (duration_text(value, unit) for value in (median, high, late.max))
     return "{} by its scheme; here p50 {}, p99 {}, at most {}".format(declared, *texts)
 

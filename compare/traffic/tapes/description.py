@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from compare.base import quantiles
 from compare.traffic.tapes.tape import ARM, CANCEL, START, Tape, id_space_of
 from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, digits_text, rounded_duration
 from timers.arrays import Int64s
@@ -21,7 +22,7 @@ from timers.kernels.jit import inlined, long_entry
 from timers.kernels.operations import NONE
 from timers.limits import LIMIT
 
-QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+QUANTILES = {name: quantiles.QUANTILES[name] for name in ("p50", "p99", "max")}
 
 DIGITS = 11
 """The leading binary digits of a time that are kept: an error below 0.05 %."""
@@ -58,11 +59,11 @@ class Description:
         if self.armed:
             share = self.timed_out / self.armed
             lines["timed out"] = f"{self.timed_out:,} ({share:.1%}) of {self.armed:,} timers armed"
-        for label, quantiles in (("delay", self.delay), ("answered", self.answer)):
-            if quantiles and unit in TAPE_UNITS:
-                texts = {name: rounded_duration(time, unit) for name, time in quantiles.items()}
+        for label, times in (("delay", self.delay), ("answered", self.answer)):
+            if times and unit in TAPE_UNITS:
+                texts = {name: rounded_duration(time, unit) for name, time in times.items()}
                 lines[label] = ", ".join(f"{name} {text}" for name, text in texts.items())
-                if len(set(quantiles.values())) == 1:
+                if len(set(times.values())) == 1:
                     lines[label] = f"always {texts['max']}"
         return lines
 
@@ -115,14 +116,14 @@ def _quantiles(parts: list[Distribution]) -> dict[str, int]:
     shortest = min(distribution.shortest for distribution in parts)
     longest = max(distribution.longest for distribution in parts)
     upto = np.cumsum(counts)
-    quantiles = {}
+    found = {}
     for name, share in QUANTILES.items():
         place = int(np.searchsorted(upto, math.ceil(share * int(upto[-1]))))
         shift = max((place >> DIGITS) - 1, 0)
         lowest = (place - (shift << DIGITS)) << shift
         is_last = upto[place] == upto[-1]
-        quantiles[name] = longest if is_last else max(lowest, shortest)
-    return quantiles
+        found[name] = longest if is_last else max(lowest, shortest)
+    return found
 
 
 class Describer:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from compare.base.files import CANNOT_WRITE, MANIFEST, errors_as, has_format, new_directory
+from compare.base.quantiles import QUANTILES
 from compare.trial.pipeline.results import OPTIONS, Results, ResultsError, open_results
 from compare.trial.replay.outcome import Outcome
-from compare.trial.results.metrics import QUANTILES
 from compare.trial.results.schema import Row, rows_of
 from compare.trial.results.store import FORMAT, REPLAY, Run, Writer, contestant_entry, read_run
 

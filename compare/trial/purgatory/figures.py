@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from compare.base.quantiles import QUANTILES
+
 if TYPE_CHECKING:  # it imports Arrow, which --help does not need
     from compare.trial.results import schema
 
@@ -13,8 +15,8 @@ Row = dict[str, Any]
 PARAMETERS = ("rate", "interval", "memory_bytes")
 FIGURES = (
     *("requests", "achieved", "cpu_us", "gc_us", "peak_bytes"),
-    *("late_p50_ms", "late_p99_ms", "late_max_ms", "share_expired"),
-    *("estimated_total", "exact_total", "estimate_error"),
+    *(f"late_{name}_ms" for name in QUANTILES),
+    *("share_expired", "estimated_total", "exact_total", "estimate_error"),
 )
 """Numbers of a trial; None if they were not measured."""
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from compare.base.quantiles import QUANTILES
 from compare.trial.purgatory.figures import NONE, PURGING, SCANNING
 from compare.trial.purgatory.scanning import ScanningPurgatory
 from compare.trial.purgatory.traffic import WATCHED, Traffic
@@ -177,8 +178,7 @@ class _Run:
 
     def _figures(self, elapsed: int, cpu: int, before: int) -> dict[str, Any]:
         requests = max(self.enqueued, 1)
-        late = Lateness.of(np.array(self.late, np.int64)).quantiles((0.50, 0.99, 1.0))
-        p50, p99, maximum = (None if ns is None else ns / 1e6 for ns in late)
+        late = Lateness.of(np.array(self.late, np.int64)).quantiles(QUANTILES.values())
         lost = self.enqueued - self.completed - len(self.late)
         failed, totals = None, {}
         if self.totals:
@@ -195,9 +195,10 @@ class _Run:
             "cpu_us": cpu / requests / 1000,
             "gc_us": self.gc_ns / requests / 1000,
             "peak_bytes": max(self.peak - before, 0),
-            "late_p50_ms": p50,
-            "late_p99_ms": p99,
-            "late_max_ms": maximum,
+            **{
+                f"late_{name}_ms": None if ns is None else ns / 1e6
+                for name, ns in zip(QUANTILES, late, strict=True)
+            },
             "share_expired": len(self.late) / requests if self.trial.design != NONE else None,
             **totals,
             "failed": failed,

@@ -7,10 +7,7 @@ The page, JSON and Markdown follow this table. A statistic is a name in `statist
 from collections.abc import Callable
 from typing import NamedTuple
 
-from compare.base import formats
-
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
-"""Name -> share of the timers that fired: the quantiles of lateness."""
+from compare.base import formats, quantiles
 
 TIME = (
     "median",
@@ -100,11 +97,10 @@ METRICS = {
     "idle_wakeups": Metric("… with nothing due"),
     "lateness_min": Metric("least lateness"),
     "lateness_median": Metric("median lateness"),
-    "lateness_p50": Metric("p50 lateness"),
-    "lateness_p90": Metric("p90 lateness"),
-    "lateness_p99": Metric("p99 lateness"),
-    "lateness_p999": Metric("p99.9 lateness"),
-    "lateness_max": Metric("greatest lateness"),
+    **{
+        f"lateness_{name}": Metric(f"{quantiles.title(name)} lateness")
+        for name in quantiles.QUANTILES
+    },
     "mismatches": Metric("mismatches", better=LOWER),
     # trials of a purgatory
     "rate": Metric("requests/s asked", unit="1/s"),
@@ -115,9 +111,10 @@ METRICS = {
     "cpu_us": Metric("CPU time per request", formats.microseconds, "us", LOWER),
     "gc_us": Metric("of it in the garbage collector", formats.microseconds, "us", LOWER),
     "peak_bytes": Metric("most memory", formats.data_size, "B", LOWER),
-    "late_p50_ms": Metric("p50 lateness", formats.amount, "ms", LOWER),
-    "late_p99_ms": Metric("p99 lateness", formats.amount, "ms", LOWER),
-    "late_max_ms": Metric("greatest lateness", formats.amount, "ms", LOWER),
+    **{
+        f"late_{name}_ms": Metric(f"{quantiles.title(name)} lateness", formats.amount, "ms", LOWER)
+        for name in quantiles.QUANTILES
+    },
     "share_expired": Metric("timed out", formats.share),
     "estimated_total": Metric("estimated total", formats.whole),
     "exact_total": Metric("exact total", formats.whole),

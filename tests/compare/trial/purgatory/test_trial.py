@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from compare.base.quantiles import QUANTILES
 from compare.trial.purgatory import trial as module
 from compare.trial.purgatory.figures import NONE, PURGING, SCANNING
 from compare.trial.purgatory.scanning import ScanningPurgatory
@@ -135,7 +136,9 @@ def test_figures_are_for_each_request_that_was_enqueued(short, design, completed
         "gc_us": 1.5,
         "peak_bytes": 3000,
         "late_p50_ms": 100.0,
+        "late_p90_ms": 180.0,
         "late_p99_ms": 198.0,
+        "late_p999_ms": 200.0,
         "late_max_ms": 200.0,
         "share_expired": None if design == NONE else 0.5,
         "estimated_total": 7,
@@ -146,7 +149,7 @@ def test_figures_are_for_each_request_that_was_enqueued(short, design, completed
     run.late.clear()
     figures = run._figures(elapsed=1, cpu=1, before=9000)
     assert figures["peak_bytes"] == 0
-    assert [figures[f"late_{which}_ms"] for which in ("p50", "p99", "max")] == [None] * 3
+    assert [figures[f"late_{which}_ms"] for which in QUANTILES] == [None] * 5
 
 
 def test_requests_are_enqueued_when_they_arrive(clock):
