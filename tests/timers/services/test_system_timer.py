@@ -563,3 +563,13 @@ def test_a_rearm_while_the_next_period_is_computed_is_kept():
     call = timer.schedule_every(1.0, run)
     clock.advance(1)
     assert call.when() == 100.0
+
+
+def test_calls_that_are_cancelled_at_once_never_reach_the_timer():
+    wheel = CascadingWheel()
+    _, timer = caller_driven(wheel)
+    timer.schedule_after(60, print)
+    for _ in range(1000):
+        timer.schedule_after(30, print).cancel()
+    assert len(wheel) == 1  # `size` would apply what was gathered
+    assert timer.size == 1
