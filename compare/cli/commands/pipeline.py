@@ -100,12 +100,11 @@ def pipeline(
         trace = stages.trace(source[0], asked, given)
         results = stages.results(trace, timers, method)
         # There is a page only if all expiries are right.
-        if not stages.page.exists():
-            verified = stages.verified(results, method)
-            if not verified.passed:
-                click.echo(verification.text_of(verified))
-                return verification.MISMATCHES
-        stages.show(results)
+        verified = None if stages.page.exists() else stages.verified(results, method)
+        if verified and not verified.passed:
+            click.echo(verification.text_of(verified))
+            return verification.MISMATCHES
+        stages.show(results, verified)
     return 0
 
 
@@ -259,18 +258,17 @@ class _Stages:
             return checked(results)
         return verify(results.path, method=method, session=self._spark)
 
-    def show(self, results: "Results") -> None:
-        """Summarise the results, write the page, and print the summary and the page's path."""
-
+    def show(self, results: "Results", verified: "Verification | None") -> None:
+        """Print the summary and the path of the page; if they are not written yet, write both."""
         from compare.cli.commands.summarise import sheet_of
         from compare.trial.pipeline.summarise import summarise, summary_of
         from reports.page import write_page
         from reports.summary import figures_of
 
-        if self.page.exists():
+        if verified is None:
             run = summary_of(results.path)
         else:
-            run = summarise(results.path)
+            run = summarise(results.path, verification=verified)
             write_page(figures_of(run), str(results.path), self.page.parent)
         fired = sum(row.value or 0 for row in run.rows if row.metric == "fired")
         click.echo(labelled("expiries", f"{fired:,.0f}, all as the oracle expects"))

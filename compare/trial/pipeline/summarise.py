@@ -8,7 +8,7 @@ an operation are the shards, each replayed once.
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compare.base.files import CANNOT_WRITE, MANIFEST, errors_as, has_format, new_directory
 from compare.base.quantiles import QUANTILES
@@ -17,26 +17,43 @@ from compare.trial.replay.outcome import Outcome
 from compare.trial.results.schema import Row, rows_of
 from compare.trial.results.store import FORMAT, REPLAY, Run, Writer, contestant_entry, read_run
 
+if TYPE_CHECKING:
+    from compare.trial.pipeline.verify import Verification
+
 SUMMARY = "summary"
 """The run in the directory of the results."""
 
-_CHECKED = "every expiry, by the compiled oracle, as part of the replay"
+_CHECKED = {
+    "compiled": "every expiry, by the compiled oracle, as part of the replay",
+    "sql": "every expiry, by joins in Spark SQL",
+}
+"""By method of the check."""
 _NOT_CHECKED = (
     "not by this report; `wheelwork verify RESULTS` checks every expiry of replayed results against"
     " the oracle"
 )
 
 
-def summarise(results: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Run:
+def summarise(
+    results: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    verification: "Verification | None" = None,
+) -> Run:
     """Summarise complete results as a run, which is also written to the directory `out`.
 
     The default of `out` is summary in the directory of the results. An older summary is replaced.
+    The mismatches are those of the `verification`, or else those that the replay has found.
     O(shard replays). Raises ResultsError if the results are incomplete or damaged, or `out` cannot
     be written or is something else.
     """
     opened = open_results(results)
     path = Path(out) if out is not None else opened.path / SUMMARY
-    manifest, rows = _manifest(opened), [*rows_of_results(opened)]
+    method, mismatches = "compiled", _mismatches(opened)
+    if verification is not None:
+        method, mismatches = verification.method, [each.mismatches for each in verification.timers]
+    checked = _NOT_CHECKED if mismatches is None or any(mismatches) else _CHECKED[method]
+    manifest, rows = _manifest(opened, checked), [*rows_of_results(opened, mismatches)]
     if path.exists() and not has_format(path / MANIFEST, FORMAT):
         raise ResultsError(f"{CANNOT_WRITE} {path}: it exists and is not a summary")
     problem = f"{CANNOT_WRITE} {path}"
@@ -59,7 +76,7 @@ def summary_of(path: str | os.PathLike[str]) -> Run:
     return read_run(path)
 
 
-def _manifest(results: Results) -> dict[str, Any]:
+def _manifest(results: Results, checked: str) -> dict[str, Any]:
     made_by = dict(results.manifest["made_by"])
     origin = {
         name: value
@@ -68,7 +85,6 @@ def _manifest(results: Results) -> dict[str, Any]:
     }
     outcomes = results.outcomes()
     operations = sum(outcome.operations for outcome in outcomes[0])
-    checked = results.manifest["checked"] and not any(map(_mismatches, results.verified()))
     unit = results.trace.unit
     return {
         **made_by,
@@ -86,7 +102,7 @@ def _manifest(results: Results) -> dict[str, Any]:
                 "description": None,
             }
         ],
-        "agreement": {"checked": _CHECKED if checked else _NOT_CHECKED},
+        "agreement": {"checked": checked},
     }
 
 
@@ -95,18 +111,24 @@ def _name(results: Results) -> str:
     return str(source.get("workload") or source.get("kind") or "trace")
 
 
-def _mismatches(verified: Any) -> int:
-    return sum(verified.counts.values())
+def _mismatches(results: Results) -> list[int] | None:
+    """The mismatches of each timer that the replay has found; None if it has not checked."""
+    if not results.manifest["checked"]:
+        return None
+    return [sum(verified.counts.values()) for verified in results.verified()]
 
 
-def rows_of_results(results: Results) -> Iterator[Row]:
-    """Yield the rows of the table of results."""
-    checks = results.verified() if results.manifest["checked"] else None
+def rows_of_results(results: Results, mismatches: Sequence[int] | None = None) -> Iterator[Row]:
+    """Yield the rows of the table of results.
+
+    The mismatches of each timer are those given, or else those that the replay has found.
+    """
+    found = _mismatches(results) if mismatches is None else mismatches
     for number, (timer, shards) in enumerate(
         zip(results.contestants, results.outcomes(), strict=True)
     ):
-        mismatches = _mismatches(checks[number]) if checks else None
-        yield from _rows(timer.label, _name(results), shards, mismatches)
+        wrong = None if found is None else found[number]
+        yield from _rows(timer.label, _name(results), shards, wrong)
 
 
 def _rows(

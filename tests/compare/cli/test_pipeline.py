@@ -86,13 +86,13 @@ class TestOnSpark:
 
     @pytest.mark.usefixtures("bare")
     @pytest.mark.parametrize(
-        ("rows", "operations"),
+        ("rows", "operations", "checked"),
         [
-            ("--duration rtt --timeout 5s", "10: 6 starts, 4 cancels"),
-            ("--key id.orig --idle 30s --method sql", "arms"),
+            ("--duration rtt --timeout 5s", "10: 6 starts, 4 cancels", "the compiled oracle"),
+            ("--key id.orig --idle 30s --method sql", "arms", "joins in Spark SQL"),
         ],
     )
-    def test_a_log_becomes_a_page(self, said, here, monkeypatch, rows, operations):
+    def test_a_log_becomes_a_page(self, said, here, monkeypatch, rows, operations, checked):
         logs.as_jsonl(here / "log")
         line = f"pipeline log --time ts {rows} --timers delay-queue --shards 2 --out o"
         code, out, err = said(*line.split())
@@ -101,6 +101,7 @@ class TestOnSpark:
         assert out.count(f"o/{TRACE}") == 1
         assert "all as the oracle expects" in out
         assert (here / "o" / PAGE / MARK).exists()
+        assert f"every expiry, by {checked}" in (here / "o" / PAGE / "index.html").read_text()
         again = self.without_spark(said, monkeypatch, line)
         assert again.splitlines()[1:] == out.splitlines()[-len(again.splitlines()) + 1 :]
 
