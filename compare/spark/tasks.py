@@ -57,7 +57,7 @@ class SparkTasks:
         order: Sequence[str],
         write: Callable[[int, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
         out: pa.Schema,
-        description: str = "ingest: the rows of a log by shard",
+        description: str,
     ) -> pa.Table:
         """Read parts as rows, and write those of each group in an order.
 
@@ -98,13 +98,13 @@ class SparkTasks:
         return rows.mapInArrow(apply, from_arrow_schema(schema))
 
     def _collected(self, frame: DataFrame, schema: pa.Schema, description: str) -> pa.Table:
-        with self._described(description):
+        with self.described(description):
             # Not toArrow, which waits for all tasks even after an interrupt.
             rows = [row.asDict(recursive=True) for row in frame.collect()]
         return pa.Table.from_pylist(rows, schema)
 
     @contextmanager
-    def _described(self, description: str) -> Iterator[None]:
+    def described(self, description: str) -> Iterator[None]:
         """Give the jobs of the block a description in Spark's pages. Not through Spark Connect."""
         if is_remote(self._session):
             yield

@@ -74,11 +74,13 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
     with plain_failures(f"{job.name}: the Spark job failed", {"LogError": LogError}):
         unmatched = NO_POSITIONS
         if job.meaning.value == "id":
+            text = f"ingest: ends without a start in {job.name}"
             ends = tasks.shuffle(
-                len(parts), read_runs, RUNS, shards, _ORDER, unmatched_ends, _POSITIONS
+                len(parts), read_runs, RUNS, shards, _ORDER, unmatched_ends, _POSITIONS, text
             )
             unmatched = np.asarray(ends["position"])
-        table = tasks.shuffle(len(parts), read, schema, shards + 1, _ORDER, write, _REPORT)
+        text = f"ingest: {job.name}, {shards} shards"
+        table = tasks.shuffle(len(parts), read, schema, shards + 1, _ORDER, write, _REPORT, text)
     reports = {row["number"]: row["report"] for row in table.to_pylist()}
     # The hash left some without a row, or the log has no block.
     for number in set(range(shards + 1)) - reports.keys():

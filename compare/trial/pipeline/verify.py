@@ -119,7 +119,7 @@ def _compiled(
 ) -> list[Verified]:
     """Check each shard of each timer as a task; only counts and examples are returned."""
     compile_check()
-    # The functions of users' own roundings are sent, not imported by name.
+    # Workers get the roundings, so they do not look up timers by their names in the manifest.
     roundings = [timer.rounding(results.trace.unit) for timer in results.contestants]
 
     def check(tasks: pa.RecordBatch, stopping: Stopping) -> Iterator[pa.RecordBatch]:

@@ -31,10 +31,12 @@ def verified_by_sql(
         progress("verify", (tasks := SparkTasks(spark)).tasks),
     ):
         results.send_own_timers(tasks)
-        return list(_verified(spark, results, examples))
+        return list(_verified(spark, results, examples, tasks))
 
 
-def _verified(spark: SparkSession, results: Results, examples: int) -> Iterator[Verified]:
+def _verified(
+    spark: SparkSession, results: Results, examples: int, tasks: SparkTasks
+) -> Iterator[Verified]:
     """Operations are sorted by id; expected and actual expiries are sorted by operation."""
     trace, shards = results.trace, range(len(results.trace.shards))
     partitions = max(trace.totals["rows"] // _ROWS_PER_PARTITION, cores(spark))
@@ -52,9 +54,10 @@ def _verified(spark: SparkSession, results: Results, examples: int) -> Iterator[
         fired = expiries_of(results, timer, spark).withColumnRenamed("deadline", "reported")
         wrong = spark.sql(sql.mismatches(partitions), expected=expected, fired=fired).persist()
         try:
-            by_kind = spark.sql(sql.COUNTS, wrong=wrong).collect()
-            counts = {row["kind"]: row["number"] for row in by_kind}
-            mismatches = _examples(spark, tape, wrong, examples) if counts else []
+            with tasks.described(f"verify: {len(shards)} shards of {contestant.label}, by joins"):
+                by_kind = spark.sql(sql.COUNTS, wrong=wrong).collect()
+                counts = {row["kind"]: row["number"] for row in by_kind}
+                mismatches = _examples(spark, tape, wrong, examples) if counts else []
         finally:
             wrong.unpersist()
         rows = sum(map(_rows_in, files))
