@@ -12,6 +12,7 @@ from compare.base import formats, quantiles
 TIME = (
     "median",
     "least",
+    "p90",
     "greatest",
     "ratio",
 )

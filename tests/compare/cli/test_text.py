@@ -156,6 +156,7 @@ def test_a_comparison_as_json_has_the_statistics_of_each_metric(run):
     time = shown_figures["delay-queue", "hold", 1000, "time"]
     assert (time["n"], time["unit"], time["ratio"]) == (5, "ns", 1.0)
     assert (time["least"], time["greatest"]) == (min(samples), max(samples))
+    assert time["p90"] == max(samples)  # of five
     assert time["low"] <= time["median"] == time["value"] <= time["high"]
     over = shown_figures["unordered-list", "expiry-clock", 100_000, "time"]
     assert (over["value"], over["note"]) == (None, "over budget")
@@ -164,8 +165,10 @@ def test_a_comparison_as_json_has_the_statistics_of_each_metric(run):
 def test_a_comparison_in_markdown_has_all_statistics(run):
     text = shown(compare.sheets_of(figures_of(run), whole=True), as_markdown=True)
     hold = text[text.index("### Time per operation: Hold, N = 100,000") :].splitlines()
-    assert hold[2].startswith("|  | median [ns] | least [ns] |")
-    assert hold[3] == "|:--|--:|--:|--:|--:|"
+    statistics = ["median", "least", "p90", "greatest"]
+    headings = [*(f"{name} [ns]" for name in statistics), "ratio to delay-queue"]
+    assert hold[2] == f"|  | {' | '.join(headings)} |"
+    assert hold[3] == "|:--|--:|--:|--:|--:|--:|"
     assert hold[4].startswith("| delay-queue | ")
     clock = text[text.index("### Time per operation: Expiry, clock-driven") :].splitlines()
     assert "| over budget at 100,000 |" in next(
