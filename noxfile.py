@@ -89,6 +89,13 @@ def browser(session: nox.Session) -> None:
 
 
 @nox.session
+def peers(session: nox.Session) -> None:
+    """Build and check the timers of other languages; a language without its tools is skipped."""
+    session.install(*QUIETLY, "-e", ".[test]")
+    session.run("pytest", "-n", "2", "-m", "peers", "tests/compare/trial/peers", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check format, style and the layers of imports."""
     session.install(*QUIETLY, "-e", ".[lint]")

@@ -44,7 +44,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_configure(config: pytest.Config) -> None:
     if not config.option.markexpr:
-        config.option.markexpr = "not slow and not cluster and not browser"
+        config.option.markexpr = "not slow and not cluster and not browser and not peers"
 
 
 @pytest.fixture

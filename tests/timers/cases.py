@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from tests.model import Model, Row
+from compare.trial.peers import conformance
+from compare.trial.peers.conformance import assert_fired, rotation_of, rows_of
+from compare.trial.peers.model import Model, Row
 from timers.kernels import delay_queue, dispatch
 from timers.kernels.dispatch import ARRIVED, FILLED
 from timers.kernels.handles import LAST_GENERATION
 from timers.kernels.pool import BASE, EXPIRY
 from timers.limits import LIMIT
-from timers.protocol import Expired, Timer
+from timers.protocol import Timer
 from timers.registry import names, timer_class
 from timers.rounding import AnyRounding
 from timers.schemes.base import KernelTimer
@@ -48,11 +50,6 @@ EXTREMES = {
 
 STARTS = (0, 1, 255, 256, 2**31, 2**40, 2**62)
 """Clocks to begin at: zero, and where words and levels wrap."""
-
-
-def rotation_of(parameters: Parameters) -> int:
-    """Units in which the lowest wheel goes round; 256 where there is no wheel size."""
-    return parameters.get("tick", 1) * parameters.get("wheel_size", 256)
 
 
 @dataclass(frozen=True)
@@ -119,24 +116,6 @@ cascades, and ticks that do not divide their moments.
 KERNELS = [case for case in DEFAULTS if case.has_kernel]
 
 
-def rows_of(expired: Expired) -> list[Row]:
-    """The rows of an Expired, as Python integers in their order."""
-    return [Row(*row) for row in zip(*(column.tolist() for column in expired), strict=True)]
-
-
-def assert_fired(expired: Expired, expected: list[Row], traits: Traits) -> None:
-    """`expired` is what the model expects: ordered by fired_at, and within a unit as the traits
-    declare.
-    """
-    rows = rows_of(expired)
-    moments = [row.fired_at for row in rows]
-    assert moments == sorted(moments), f"rows are not ordered by fired_at: {rows}"
-    if traits.order == "fifo":
-        assert rows == expected
-    else:
-        assert sorted(rows) == sorted(expected)
-
-
 def check_snapshot(timer: Any, pending: Mapping[int, int]) -> None:
     """A snapshot holds exactly these timers and deadlines."""
     snapshot: Snapshot = timer.snapshot()
@@ -180,23 +159,10 @@ def age(timer: Any, uses: int) -> None:
 
 
 def agree(timer: Any, model: Model) -> None:
-    """What can be asked of a timer agrees with the model."""
-    timer.check()
-    assert len(timer) == len(model)
-    assert timer.now == model.now
-    earliest, bound, wakeup = model.next_expiry(), timer.next_expiry(), timer.next_wakeup()
-    if earliest is None or timer.traits.exact_next_expiry:
-        assert bound == earliest
-    else:
-        assert bound is not None
-        assert model.now <= bound <= earliest
-    if wakeup is not None:
-        assert model.now <= wakeup
-    if earliest is not None:
-        assert wakeup is not None
-        assert wakeup <= earliest
+    """What can be asked of a timer agrees with the model; for a kernel, also whether it is due."""
+    conformance.agree(timer, model)
     if isinstance(timer, KernelTimer):
-        assert dispatch.due(timer.state) == (earliest == model.now)
+        assert dispatch.due(timer.state) == (model.next_expiry() == model.now)
 
 
 class Pair:

@@ -1,85 +1,16 @@
-"""A random user of a timer, checked step by step against the model (Hypothesis, stateful).
+"""The model-based check of this project's timers: what it cannot know of others is added here."""
 
-The machine's `factory(start=..., capacity=...)` makes a timer, whose own `traits` and `parameters`
-say what it must do.
-"""
-
-from collections.abc import Callable
-from typing import Any, ClassVar
-
-import numpy as np
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import initialize, invariant, rule
 
-from tests.model import Model
-from tests.timers.cases import age, agree, assert_fired, check_snapshot, rotation_of
-from timers.kernels.handles import LAST_GENERATION, LOWEST_HANDLE, PLACE_BITS, place_of
-from timers.limits import LIMIT
-from timers.protocol import Timer
-
-Factory = Callable[..., Timer]
-
-# Distances at which some scheme changes its mind: slots, rotations, levels, the reach of the
-# wheels, the range.
-EDGES = (
-    *(1, 2, 7, 8, 9, 10, 20, 21, 64, 100, 200, 256, 400, 512, 4000, 8000, 51200),
-    *(65536, 2**24, 2**32, 2**40, LIMIT),
-)
-MOST_DELAY = (
-    600  # of the small deltas: some rotations of the smaller wheels, and past the larger ones
-)
-
-STARTS = (
-    *(0, 1, 5, 255, 256, 2**16 - 1, 2**31, 2**32 - 3, 2**40 - 1, 2**40, 2**62),
-    *(LIMIT - 300, LIMIT - 5, LIMIT),
-)
-MOST_CAPACITY = 4  # at first: small, so that it grows; when aged, so many places are soon retired
-MOST_TO_DRAIN = 5  # pending timers: each may need a wake-up on every level
-MOST_LEVELS = 64  # of any scheme: two slots on each level, 63 bits
-MOST_WAKEUPS = 400  # followed in one drain: a far deadline on a wheel of one slot would want 2**62
-
-deltas = st.one_of(
-    st.integers(0, MOST_DELAY),
-    st.builds(int.__add__, st.sampled_from(EDGES), st.integers(-1, 1)),
-    st.integers(0, 2**41),
-    st.integers(0, LIMIT),
-)
-# How a moment is found: so far after the clock (before it, when negative), so many percent of the
-# lowest wheel's rotation after it, or so far after the next multiple of some width.
-When = tuple[str | int, int]
-whens: st.SearchStrategy[When] = st.one_of(
-    st.tuples(st.just("after"), deltas),
-    st.tuples(st.just("after"), st.integers(-MOST_DELAY, MOST_DELAY)),
-    st.tuples(st.just("percent"), st.integers(0, 250)),
-    st.tuples(st.sampled_from(EDGES), st.integers(-1, MOST_DELAY)),
-)
-picks = st.integers(0, 2**16)  # which of the known handles, modulo how many there are
-batches = st.lists(whens, max_size=12)
-foreign = st.one_of(
-    st.integers(-3, 3),
-    st.sampled_from(
-        [2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**32 + 7, 2**32 + 2**31, 2**33 - 1, 2**62, LIMIT]
-    ),
-    st.sampled_from([-(2**31), -(2**32), -LIMIT - 1]),
-)
-beyond_int64 = st.sampled_from([2**63, 2**64 + 1, -(2**63) - 1, 2**80])
-other_uses = st.sampled_from(
-    [-(2**30), -2, -1, 1, 2, 2**30, LAST_GENERATION]
-)  # generations away from a real handle
+from compare.trial.peers.conformance import MOST_CAPACITY, STARTS, TimerMachine
+from tests.timers.cases import age, agree, check_snapshot
+from timers.kernels.handles import place_of
+from timers.schemes.base import KernelTimer
 
 
-class TimerMachine(RuleBasedStateMachine):
-    """Every operation on a timer and on the model beside it; after each, all that can be asked must
-    agree.
-    """
-
-    factory: ClassVar[Factory]
+class OwnTimerMachine(TimerMachine):
+    """Also looks at places, at snapshots, and at timers whose places are soon used up."""
 
     @initialize(
         start=st.sampled_from(STARTS),
@@ -87,166 +18,10 @@ class TimerMachine(RuleBasedStateMachine):
         aged=st.integers(0, 3),
     )
     def make(self, start: int, capacity: int, aged: int) -> None:
-        self.timer: Any = type(self).factory(start=start, capacity=capacity)
-        if aged == 0 and hasattr(self.timer, "state"):
+        super().make(start, capacity)
+        if aged == 0 and isinstance(self.timer, KernelTimer):
             age(self.timer, 1)
-        self.model = Model(self.timer.traits, self.timer.parameters, start)
-        self.known: list[int] = []  # every handle ever returned, in order
         self.peak = 0  # most timers ever pending at once
-
-    # ---- arming
-
-    @rule(when=whens)
-    def schedule(self, when: When) -> None:
-        deadline = self.moment(when)
-        handle = self.timer.schedule(deadline)
-        self.remember([handle])
-        self.model.schedule(deadline, handle)
-
-    @rule(
-        delay=st.one_of(
-            deltas, st.integers(-3, 3), st.sampled_from([-LIMIT, LIMIT + 1, 2**70, -(2**70)])
-        )
-    )
-    def schedule_after(self, delay: int) -> None:
-        handle = self.timer.schedule_after(delay)
-        self.remember([handle])
-        self.model.schedule_after(delay, handle)
-
-    @rule(batch=batches)
-    def schedule_many(self, batch: list[When]) -> None:
-        deadlines = [self.moment(when) for when in batch]
-        handles = self.timer.schedule_many(np.array(deadlines, np.int64)).tolist()
-        self.remember(handles)
-        self.model.schedule_many(deadlines, handles)
-
-    @rule(when=whens, count=st.integers(2, 20))
-    def schedule_equal_deadlines(self, when: When, count: int) -> None:
-        self.schedule_many([when] * count)
-
-    @rule(when=whens, elapsed=st.integers(0, MOST_DELAY), later=st.integers(0, 20))
-    def schedule_behind_another(self, when: When, elapsed: int, later: int) -> None:
-        """Just after a timer that was armed earlier, hence perhaps filed in a coarser place."""
-        deadline = self.moment(when)
-        self.schedule(("after", deadline - self.model.now))
-        self.advance(min(self.model.now + elapsed, deadline - 1))
-        self.schedule(("after", deadline + later - self.model.now))
-
-    @rule(pick=picks, when=whens)
-    def reschedule_pending(self, pick: int, when: When) -> None:
-        if self.model.pending:
-            deadline = self.moment(when)
-            assert self.timer.reschedule(self.pending(pick), deadline) is True
-            self.model.reschedule(self.pending(pick), deadline)
-
-    @rule(chosen=st.lists(st.tuples(picks, whens), max_size=12))
-    def reschedule_many(self, chosen: list[tuple[int, When]]) -> None:
-        handles = [
-            self.any_handle(pick) for pick, _ in chosen
-        ]  # dead ones and duplicates among them
-        deadlines = [self.moment(when) for _, when in chosen]
-        rescheduled = self.timer.reschedule_many(handles, deadlines)
-        assert rescheduled.dtype == np.bool_
-        assert rescheduled.tolist() == self.model.reschedule_many(handles, deadlines)
-
-    # ---- cancelling, and handles that are not pending
-
-    @rule(pick=picks)
-    def cancel_pending(self, pick: int) -> None:
-        if self.model.pending:
-            handle = self.pending(pick)
-            assert self.timer.cancel(handle) is True
-            self.model.cancel(handle)
-            assert self.timer.cancel(handle) is False
-
-    @rule()
-    def cancel_all(self) -> None:
-        """What comes next is then not hidden by what came before."""
-        handles = list(self.model.pending)
-        assert self.timer.cancel_many(handles).all()
-        self.model.cancel_many(handles)
-
-    @rule(chosen=st.lists(st.one_of(picks, foreign.map(str)), max_size=12))
-    def cancel_many(self, chosen: list[int | str]) -> None:
-        handles = [
-            int(choice) if isinstance(choice, str) else self.any_handle(choice) for choice in chosen
-        ]
-        cancelled = self.timer.cancel_many(handles)
-        assert cancelled.dtype == np.bool_
-        assert cancelled.tolist() == self.model.cancel_many(handles)
-
-    @rule(pick=picks, when=whens)
-    def use_any_known_handle(self, pick: int, when: When) -> None:
-        handle, deadline = self.any_handle(pick), self.moment(when)
-        assert self.timer.reschedule(handle, deadline) is self.model.reschedule(handle, deadline)
-        assert self.timer.cancel(handle) is self.model.cancel(handle)
-
-    @rule(handle=st.one_of(foreign, beyond_int64))
-    def use_foreign_handle(self, handle: int) -> None:
-        assert self.timer.reschedule(handle, self.timer.now) is self.model.reschedule(
-            handle, self.model.now
-        )
-        assert self.timer.cancel(handle) is self.model.cancel(handle)
-
-    @rule(pick=picks, uses=other_uses)
-    def use_other_generation(self, pick: int, uses: int) -> None:
-        self.use_foreign_handle(self.any_handle(pick) + (uses << PLACE_BITS))
-
-    # ---- the clock
-
-    @rule(delta=st.sampled_from([0, 0, 1, 1, 2, 3, 9, 19, 255, 256]))
-    def advance_a_little(self, delta: int) -> None:
-        self.advance(self.model.now + delta)
-
-    @rule(when=whens)
-    def advance_to(self, when: When) -> None:
-        self.advance(self.moment(when))
-
-    @rule(pick=picks, moment=st.sampled_from(["deadline", "due_at"]), offset=st.integers(-1, 1))
-    def advance_around_a_pending_timer(self, pick: int, moment: str, offset: int) -> None:
-        if self.model.pending:
-            self.advance(getattr(self.model.pending[self.pending(pick)], moment) + offset)
-
-    @rule(levels=st.integers(1, 4), offset=st.integers(-1, 1))
-    def advance_to_a_rotation(self, levels: int, offset: int) -> None:
-        """To around the moment at which the wheel of some level is back at its first slot."""
-        span = self.rotation * self.timer.parameters.get("wheel_size", 256) ** (levels - 1)
-        self.advance((self.model.now // span + 1) * span + offset)
-
-    @rule()
-    def advance_to_next_expiry(self) -> None:
-        """Something fires there, or the bound rises."""
-        bound = self.timer.next_expiry()
-        if bound is not None:
-            fired = self.advance(bound)
-            later = self.timer.next_expiry()
-            assert fired or later is None or later > bound
-
-    @rule(steps=st.integers(1, 40))
-    def follow_wakeups(self, steps: int) -> None:
-        """Nothing fires late from wake-up to wake-up, and every wake-up gets somewhere."""
-        while steps and self.wake_up():
-            steps -= 1
-
-    @precondition(lambda self: len(self.model) <= MOST_TO_DRAIN)
-    @rule()
-    def drain_by_wakeups(self) -> None:
-        """From wake-up to wake-up every timer is reached, in as many steps as the widest scheme
-        needs.
-        """
-        spans = [
-            (timer.due_at - self.model.now) // self.rotation
-            for timer in self.model.pending.values()
-        ]
-        # Each arming may cost a wake-up on each level, and each timer that waits in rounds one for
-        # each of them.
-        enough = MOST_LEVELS * (len(self.known) + 1) + sum(spans) + len(spans)
-        steps = 0
-        while steps < MOST_WAKEUPS and self.wake_up():
-            steps += 1
-        assert steps <= enough
-        if steps < MOST_WAKEUPS:
-            assert not self.model.pending, "no wake-up is wanted, but timers are pending"
 
     @rule()
     def snapshot_shows_what_is_pending(self) -> None:
@@ -254,48 +29,16 @@ class TimerMachine(RuleBasedStateMachine):
             pending = {handle: timer.deadline for handle, timer in self.model.pending.items()}
             check_snapshot(self.timer, pending)
 
-    # ---- what must hold after every step
-
     @invariant()
     def agree(self) -> None:
         agree(self.timer, self.model)
 
-    # ---- helpers
-
-    def moment(self, when: When) -> int:
-        """A moment in range."""
-        how, delta = when
-        if how == "after":
-            return self.model.deadline_after(delta)
-        if how == "percent":
-            return self.model.deadline_after(self.rotation * delta // 100)
-        assert isinstance(how, int)
-        return min((self.model.now // how + 1) * how + delta, LIMIT)
-
-    @property
-    def rotation(self) -> int:
-        return rotation_of(self.timer.parameters)
-
-    def pending(self, pick: int) -> int:
-        handles = list(self.model.pending)
-        return handles[pick % len(handles)]
-
-    def any_handle(self, pick: int) -> int:
-        """A handle that is or was of this timer; before there is one, the first that there will
-        be.
-        """
-        return self.known[pick % len(self.known)] if self.known else LOWEST_HANDLE
-
     def remember(self, handles: list[int]) -> None:
-        """New handles: positive, never used before, each with a place of its own, and the places
-        are dense.
-        """
+        """New handles each have a place of their own, and the places are dense."""
+        super().remember(handles)
         self.peak = max(self.peak, len(self.model) + len(handles))
         taken = {place_of(other) for other in self.model.pending}
         for handle in handles:
-            assert type(handle) is int
-            assert 0 < handle <= LIMIT
-            assert handle not in self.known, f"handle {handle} has been used before"
             assert place_of(handle) not in taken, (
                 f"two pending timers are in place {place_of(handle)}"
             )
@@ -303,26 +46,3 @@ class TimerMachine(RuleBasedStateMachine):
                 "places are neither dense nor used again"
             )
             taken.add(place_of(handle))
-            self.known.append(handle)
-
-    def wake_up(self) -> bool:
-        """Advance to the next wake-up; False if there is none."""
-        wakeup, expiry = self.timer.next_wakeup(), self.model.next_expiry()
-        if wakeup is None:
-            return False
-        assert self.model.now <= wakeup
-        assert expiry is None or wakeup <= expiry
-        fired = self.advance(wakeup)
-        later = self.timer.next_wakeup()
-        assert fired or later is None or later > wakeup, (
-            f"woke at {wakeup} for nothing, and wants {later} next"
-        )
-        return True
-
-    def advance(self, now: int) -> int:
-        """Advance both (never backwards, never past the range); returns how many fired."""
-        now = min(max(now, self.model.now), LIMIT)
-        expired = self.timer.advance(now)
-        assert all(column.dtype == np.int64 and column.ndim == 1 for column in expired)
-        assert_fired(expired, self.model.advance(now), self.timer.traits)
-        return len(expired.handles)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.model import Row
+from compare.trial.peers.model import Row
 from tests.references import REFERENCES
 from tests.references.common import Armed
 from tests.timers.cases import CASES, Case, advance_into, assert_fired

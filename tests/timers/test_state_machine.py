@@ -7,7 +7,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from numba.core import config
 
 from tests.timers.cases import CASES, DEFAULTS, EXTREME_CASES, STARTS, Case, Pair
-from tests.timers.machine import TimerMachine
+from tests.timers.machine import OwnTimerMachine
 from timers.limits import LIMIT
 
 OPERATIONS = 20_000  # of a long life
@@ -23,7 +23,7 @@ def test_timer_agrees_with_the_model_under_any_operations(case: Case) -> None:
     profile = settings()
     if case not in DEFAULTS:
         profile = settings(profile, max_examples=profile.max_examples // 4)
-    machine = type("Machine", (TimerMachine,), {"factory": staticmethod(case)})
+    machine = type("Machine", (OwnTimerMachine,), {"factory": staticmethod(case)})
     run_state_machine_as_test(machine, settings=profile)
 
 

@@ -31,6 +31,10 @@ _LIBRARIES = "lib"
 Commands = Sequence[Sequence[str]]
 
 
+class FetchError(PeerError):
+    """The libraries of a peer cannot be fetched, perhaps because the registry cannot be reached."""
+
+
 @dataclass(frozen=True)
 class Language:
     """A programming language: its files, its tools, and how to build and run a peer."""
@@ -91,7 +95,12 @@ PYTHON, CPP, JAVA, RUST, GO = LANGUAGES = (
         "main.rs",
         "peer.rs",
         {"cargo": "https://rustup.rs"},
-        [["cargo", "build", "--quiet", "--release"], ["cp", "{target}/release/{name}", "peer"]],
+        [
+            ["cargo", "build", "--quiet", "--release", "--offline"],
+            ["cp", "{target}/release/{name}", "peer"],
+        ],
+        dependencies="Cargo.toml",
+        fetch=[["cargo", "fetch", "--quiet"]],
     ),
     Language(
         "Go",
@@ -204,7 +213,7 @@ class Entry:
         places = {"target": str(target), "name": self.name}
         environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
         with log.open("wb") as output:
-            for command in (*fetch, *self.language.build):
+            for number, command in enumerate((*fetch, *self.language.build)):
                 words = [word.format(**places) for word in command]
                 try:
                     done = subprocess.run(
@@ -224,7 +233,8 @@ class Entry:
                         continue
                     problem = f"failed with code {done.returncode}"
                 name = Path(words[0]).name
-                raise PeerError(f"{self.name}: {name} {problem}; the log is {log}")
+                error = FetchError if number < len(fetch) else PeerError
+                raise error(f"{self.name}: {name} {problem}; the log is {log}")
 
     def _peer_in(self, folder: Path, timeout: float) -> Peer:
         places = {"folder": str(folder), "main": self._main_class()}

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START
+from compare.trial.peers.model import Model
 from reports.anatomy.steps import AnatomyError, Walk
-from tests.model import Model
 from tests.timers.cases import DEFAULTS, Case, check_snapshot
 from timers import HashedWheel, HierarchicalWheel, SimpleWheel
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from compare.traffic.tapes.tape import ARM, CANCEL, START, Tape, id_space_of
 from compare.trial.oracle.compiled import NEVER, AgreementError, check_agreement, expect
+from compare.trial.peers.model import Model
 from compare.trial.replay.engine import FIRED, Replay
 from compare.trial.replay.outcome import Outcome
 from tests.compare.small_tapes import tape_of, tapes
-from tests.model import Model
 from tests.words import one_line
 from timers.registry import timer_class
 from timers.traits import Parameters, Traits

@@ -1,8 +1,8 @@
-"""The naive timer: what every timer must do, written so that it can be seen to be right.
+"""The model of a timer: the contract, written so that it can be seen to be right.
 
 It has the timers' method names and boundary semantics, keeps the pending timers in a dict, and
-looks at all of them whenever it is asked anything. It makes no handles: whatever adds a timer is
-told the handle that the real timer returned.
+looks at all of them whenever it is asked anything. It makes no handles: the caller passes the
+handle that the real timer returned.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """One timer that waits."""
+    """One timer that is pending."""
 
     deadline: int
     due_at: int
@@ -30,9 +30,7 @@ class Pending(NamedTuple):
 
 
 class Model:
-    """Pending timers of one scheme; they fire by the rounding that the traits
-    declare.
-    """
+    """Pending timers of one scheme; they fire by the rounding that the traits declare."""
 
     def __init__(self, traits: Traits, parameters: Parameters, start: int = 0) -> None:
         self.rounding = traits.rounding(parameters)
@@ -41,42 +39,48 @@ class Model:
         self._armings = 0
 
     def __len__(self) -> int:
+        """Return the number of pending timers."""
         return len(self.pending)
 
     def schedule(self, deadline: int, handle: int) -> None:
-        """The real timer returned `handle` for this deadline."""
+        """Add a timer, for which the real one returned `handle`."""
         assert handle not in self.pending, f"handle {handle} is already pending"
         self._arm(handle, deadline)
 
     def schedule_after(self, delay: int, handle: int) -> None:
-        """The real timer returned `handle` for this delay."""
+        """Add a timer, for which the real one returned `handle`."""
         self.schedule(self.deadline_after(delay), handle)
 
     def deadline_after(self, delay: int) -> int:
-        """now + delay, clamped to [0, LIMIT]."""
+        """Return now + delay, clamped to [0, LIMIT]."""
         return min(max(self.now + delay, 0), LIMIT)
 
     def cancel(self, handle: int) -> bool:
+        """Remove a timer; False if it is not pending."""
         return self.pending.pop(handle, None) is not None
 
     def reschedule(self, handle: int, deadline: int) -> bool:
+        """Arm a timer again; False if it is not pending."""
         if handle not in self.pending:
             return False
         self._arm(handle, deadline)
         return True
 
     def schedule_many(self, deadlines: Sequence[int], handles: Sequence[int]) -> None:
+        """Schedule one after the other."""
         for deadline, handle in zip(deadlines, handles, strict=True):
             self.schedule(deadline, handle)
 
     def cancel_many(self, handles: Iterable[int]) -> list[bool]:
+        """Cancel one after the other."""
         return [self.cancel(handle) for handle in handles]
 
     def reschedule_many(self, handles: Sequence[int], deadlines: Sequence[int]) -> list[bool]:
+        """Re-arm one after the other."""
         return [self.reschedule(*pair) for pair in zip(handles, deadlines, strict=True)]
 
     def advance(self, now: int) -> list[Row]:
-        """The rows that fire, in FIFO order: by fired_at, then deadline, then last arming."""
+        """Return the rows that fire in FIFO order: by fired_at, then deadline, then last arming."""
         if now < self.now:
             raise ClockError(f"now {now} lies before {self.now}")
         fired = [
@@ -90,7 +94,7 @@ class Model:
         return [Row(handle, deadline, due_at) for due_at, deadline, _, handle in sorted(fired)]
 
     def next_expiry(self) -> int | None:
-        """The next fired_at, exactly."""
+        """Return the next fired_at, exactly."""
         return min((timer.due_at for timer in self.pending.values()), default=None)
 
     def _arm(self, handle: int, deadline: int) -> None:
