@@ -1,17 +1,28 @@
-"""Data for the page's script: the cost of every timer in every case.
+"""Data for the page's script: the costs of every timer for every caller, and of each replay.
 
-The script adds the costs up, ranks the timers and words the answer. A cost is [median, low, high]
-in nanoseconds, as in an `Estimate`.
+The script follows the model of `compare.trial.advice.cost` and the rule of
+`compare.trial.advice.choice`, and words the answer. A cost is [median, low, high] in nanoseconds,
+as in an `Estimate`.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from compare.base import formats
-from compare.trial.bench.calls import SERVICE, TIMER, Way
-from compare.trial.bench.task import BY_EVENT, HOLD, INSERT
+from compare.trial.advice.choice import ENOUGH, NEAR, USUAL
+from compare.trial.advice.cost import STEPS
+from compare.trial.bench.callers import (
+    BATCH,
+    BATCHES,
+    COMPILED_CODE,
+    LOOP,
+    METRICS,
+    PYTHON,
+    SERVICE,
+)
 from compare.trial.results.metrics import TIMED
 from compare.trial.results.schema import MEMORY
+from reports.select import pivot
 from reports.statistics import Estimate
 from reports.summary import StoredContestant, StoredSource, Summary
 from timers.registry import TIMERS
@@ -19,12 +30,21 @@ from timers.registry import TIMERS
 CHEAP = 1e6
 """Nanoseconds of a core in each second of traffic, 0.1 %: below that, speed does not matter."""
 
+RATES = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+"""Timers started per second, to choose from."""
+
+TIMEOUTS = (10, 100, 1_000, 10_000, 60_000, 600_000)
+"""Timeouts in milliseconds, to choose from."""
+
 SHARES = (0.0, 0.5, 0.9, 0.99, 0.999)
 """Shares of cancelled timers to choose from. All are below 1: without expiries, no order is needed.
 """
 
-RATES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
-"""Timers started per second, to choose from."""
+ANSWERS = (0.01, 0.05, 0.2, 0.5)
+"""Times to the answer as shares of the timeout, to choose from."""
+
+PAUSE = 1.0
+"""Milliseconds of a pause that is mentioned."""
 
 NOISY = 1.5
 MANY = 0.05
@@ -32,45 +52,36 @@ MANY = 0.05
 share MANY of the measurements.
 """
 
-Cost = list[float]
-ByTimer = dict[int, dict[str, Cost]]
-"""The number of a timer -> the cost of holding, of an insert and of an expiry."""
-
-CALLERS: Mapping[str, Way | None] = {
-    "compiled code": None,
-    "Python, batches of 1000": Way(TIMER, 1_000),
-    "Python, one by one": Way(TIMER, 1),
-    "Python, through a SystemTimer": Way(SERVICE, 1),
+TITLES: Mapping[str, tuple[str, str]] = {
+    PYTHON: ("a Python program", "It calls schedule, cancel and advance, one timer at a time."),
+    BATCHES: (
+        "Python, in batches",
+        f"It passes about {BATCH} timers to each schedule_many and cancel_many.",
+    ),
+    SERVICE: ("Python, through a SystemTimer", "A thread of the service runs callbacks."),
+    LOOP: ("asyncio", "An event loop keeps its calls in the timer (wheel_event_loop)."),
+    COMPILED_CODE: ("compiled code", "A compiled loop calls the kernel, as in a simulation."),
 }
-"""Caller -> the way of calling, or None for a compiled loop."""
+"""Caller -> its name on the page, and what it means; in order."""
+
+Cost = list[float]
 
 
-def costs_of(summary: Summary, way: Way | None) -> dict[int, ByTimer]:
-    """The costs of a caller by the number of pending timers; empty if they were not measured.
-
-    From Python, a schedule and a cancel were measured together, at one number of pending timers: an
-    insert is half of that, and an expiry costs what it costs in a loop. There, timers without a
-    kernel compete, too.
-    """
-    tasks = HOLD, INSERT, BY_EVENT
-    if not {*summary.tasks} >= {*tasks}:
-        return {}
-    numbers = dict(enumerate(summary.contestants)) if way else competing(summary)
-    by_size: dict[int, ByTimer] = {}
-    for size in summary.sizes:
-        holds, inserts, expiries = (summary.column("time", task.name, size) for task in tasks)
-        if way:
-            holds = inserts = summary.column("call_time", way.name, summary.others)
-        by_size[size] = {
-            number: {
-                "hold": cost(holds[timer]),
-                "insert": [ns / (2 if way else 1) for ns in cost(inserts[timer])],
-                "expiry": cost(expiries[timer]),
-            }
-            for number, timer in numbers.items()
-            if timer in holds and timer in inserts and timer in expiries
+def costs_of(summary: Summary, caller: str) -> dict[int, dict[int, list[Cost]]]:
+    """Contestant -> size -> the costs of METRICS; without those that lack one."""
+    found = pivot(
+        summary.where(subject=caller, metric=METRICS).figures, "contestant", "size", "metric"
+    )
+    costs: dict[int, dict[int, list[Cost]]] = {}
+    for number, timer in enumerate(summary.contestants):
+        by_size = {
+            size: [cost(figures[name]) for name in METRICS]
+            for size, figures in found.get(timer.label, {}).items()
+            if figures.keys() >= {*METRICS}
         }
-    return by_size
+        if len(by_size) > 1:
+            costs[number] = dict(sorted(by_size.items()))
+    return costs
 
 
 def cost(time: Estimate) -> Cost:
@@ -86,67 +97,79 @@ def competing(summary: Summary) -> dict[int, StoredContestant]:
 
 def data(summary: Summary) -> dict[str, Any]:
     """Everything that the script needs; numbers of timers are those of `summary.contestants`."""
-    rivals = competing(summary)
-    costs = {name: costs_of(summary, way) for name, way in CALLERS.items()}
-    callers = {name: by_size for name, by_size in costs.items() if any(by_size.values())}
-    windows = {timer.precision: timer for timer in rivals.values()}
+    callers = {
+        caller: {"title": title, "meaning": meaning, "costs": costs}
+        for caller, (title, meaning) in TITLES.items()
+        if (costs := costs_of(summary, caller))
+    }
+    windows = {timer.precision: timer for timer in competing(summary).values()}
     order = sorted(windows.values(), key=lambda timer: max(map(abs, timer.lateness)))
     sources = sorted(summary.sources, key=lambda source: not source.own)
     return {
         "timers": [_timer(summary, timer) for timer in summary.contestants],
         "precisions": [summary.contestants.index(timer) for timer in order],
         "callers": callers,
-        "sizes": list(summary.sizes) if callers else [],
-        "shares": SHARES,
         "rates": RATES,
+        "timeouts": TIMEOUTS,
+        "shares": SHARES,
+        "answers": ANSWERS,
         "cases": [case for source in sources if (case := _case(summary, source))["costs"]],
         "cheap": CHEAP,
+        "enough": ENOUGH,
+        "near": NEAR,
+        "steps": STEPS,
+        "pause": PAUSE,
     }
 
 
 def _timer(summary: Summary, timer: StoredContestant) -> dict[str, Any]:
     low, high = timer.lateness
-    memory = summary.curves("at_rest", MEMORY).get(timer, {})
+
+    def memory(metric: str) -> dict[int, float]:
+        return {
+            size: each.value for size, each in summary.curves(metric, MEMORY).get(timer, {}).items()
+        }
+
     return {
         "name": timer.plain,
         "code": code_of(timer),
         "fires": timer.precision,
+        "exact": timer.exact,
+        "default": not timer.settings,
+        "usual": timer.timer == USUAL,
         "low": low,
         "high": high,
         "unit": timer.traits["unit"],
-        "memory": {size: formats.data_size(nbytes.value) for size, nbytes in memory.items()},
+        "memory": memory("at_rest"),  # bytes for each timer, by capacity
+        "pause": memory("pause"),  # ms, by capacity
     }
 
 
-def code_of(timer: StoredContestant) -> str:
-    """The Python code that makes such a timer; where its tick is a duration, a unit is 1 ms."""
+def code_of(timer: StoredContestant) -> list[str]:
+    """The Python code that makes such a timer, up to the capacity and after it.
+
+    Where its tick is a duration, a unit is 1 ms.
+    """
     module, _, name = TIMERS.get(timer.timer, timer.timer).rpartition(":")
     module = "timers" if timer.timer in TIMERS else module
     is_duration = isinstance(timer.traits["tick"], str)
     comment = f"  # one unit is 1 {timer.traits['unit'] or 'ms'}" if is_duration else ""
-    arguments = ", ".join(f"{key}={value}" for key, value in timer.traits["parameters"].items())
-    return f"from {module} import {name}\ntimer = {name}({arguments}){comment}"
+    arguments = "".join(f"{key}={value}, " for key, value in timer.traits["parameters"].items())
+    return [f"from {module} import {name}\ntimer = {name}({arguments}capacity=", f"){comment}"]
 
 
 def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
-    """A replayed source; of its operations per second, and of its timers."""
+    """A replayed source, and the times of its timers per operation."""
     replays = summary.column("replay_time", source.name)
     rivals = {number: timer for number, timer in competing(summary).items() if timer in replays}
     first = next(iter(rivals.values()), None)
-
-    def number(metric: str) -> float:
-        return (summary.value(first, source, metric) if first else None) or 0
-
-    rearmed = number("rescheduled")  # which costs about a cancel and an insert
-    started = number("scheduled") + rearmed
+    pending = summary.value(first, source, "most_pending") if first else None
     return {
         "name": summary.called(source),
         "own": source.own and not source.generated,
         "together": source.together,
         "rate": source.rate,
-        "timers_per_second": started / source.seconds if source.seconds else 0,
-        "pending": int(number("most_pending")),
-        "share": (number("cancelled") + rearmed) / max(started, 1),
+        "pending": int(pending or 0),
         "costs": {number: cost(replays[timer]) for number, timer in rivals.items()},
     }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from compare.base import formats
-from compare.trial.bench.calls import SERVICE, Way
+from compare.trial.bench.callers import METRICS
 from compare.trial.bench.task import HOLD
 from compare.trial.replay.engine import OPERATIONS_AT_ONCE
 from compare.trial.replay.lateness import lateness_text
@@ -16,6 +16,7 @@ from compare.trial.results.metrics import is_counter
 from compare.trial.results.metrics import metric as metric_named
 from compare.trial.results.schema import MEMORY
 from reports import changes, method, purgatory
+from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
 from reports.statistics import Estimate
 from reports.summary import StoredContestant, StoredSource, Subject, Summary
@@ -135,51 +136,51 @@ def _curves(
     return Plot(CURVES, name, title, caption, summary.contestants, panels, height)
 
 
-# ---- calls from Python
+# ---- callers
 
 
-def calls(summary: Summary) -> Section | None:
-    """Single calls, batches and a service, beside event loops."""
-    if not summary.ways:
+def callers(summary: Summary) -> Section | None:
+    """The costs of each way of calling, beside event loops."""
+    if not summary.callers:
         return None
-    loops = [f"{loop}'s {formats.nanoseconds(time.value)}" for loop, time in summary.loops.items()]
-    beside = f" The same with call_later() of an event loop: {', '.join(loops)}." if loops else ""
+    places: dict[Heading, Sequence[Wanted]] = {
+        (TITLES[caller][0], formats.size(size)): [(name, caller, size) for name in METRICS]
+        for caller in summary.callers
+        for size in sorted(
+            {key.size or 0 for key in summary.where(subject=caller, metric=METRICS).figures}
+        )
+    }
     table = tabulate(
         summary,
-        "calls",
-        "Schedule and cancel from Python",
-        ("call",),
-        {(_heading(way),): [("call_time", way.name, summary.others)] for way in summary.ways},
-        f"Median and range, in ns for a schedule and a cancel. {BOLD}",
+        "callers",
+        "Costs of a caller",
+        ("caller", "size", "figure"),
+        places,
+        f"Median and range, in ns. {BOLD}",
+        {"caller": TITLES[summary.callers[0]][0], "size": [*places][-1][1]},
         ranked=True,
     )
     return Section(
-        "calls",
-        "What a Python program pays",
-        lead="CPU time of a schedule and its cancel, called from Python with "
-        f"{formats.count(summary.others)} other timers pending.{_apart(summary)}{beside}",
+        "callers",
+        "What a program pays",
+        lead="CPU time with N timers pending: of a start and the cancel of a random timer; of a "
+        "start and the expiry; and of a step of the clock with nothing due. A SystemTimer and an "
+        "event loop move their own clocks." + _beside(summary),
         tables=[table],
         folded=True,
     )
 
 
-def _apart(summary: Summary) -> str:
-    """The ratio of the slowest compiled timer to the fastest, in words."""
-    texts = []
-    for way in summary.ways:
-        column = summary.column("call_time", way.name, summary.others)
-        values = [time.value for timer, time in column.items() if timer.compiled]
-        if len(values) > 1:
-            texts.append(f"{_heading(way)} {formats.ratio(max(values) / min(values))}")
+def _beside(summary: Summary) -> str:
+    """The times of event loops of others, in words."""
+    texts = [
+        f"{loop}'s {formats.nanoseconds(time.value)} at {formats.size(size)}"
+        for loop, by_size in summary.loops.items()
+        for size, time in [max(by_size.items())]
+    ]
     if not texts:
         return ""
-    return f" Slowest compiled timer against the fastest: {', '.join(texts)}."
-
-
-def _heading(way: Way) -> str:
-    if way.interface == SERVICE:
-        return "SystemTimer, one by one"
-    return "one by one" if way.batch == 1 else f"batches of {formats.count(way.batch)}"
+    return f" A start and a cancel with call_later() of other event loops: {', '.join(texts)}."
 
 
 # ---- workloads and traces
@@ -481,7 +482,7 @@ class Item(NamedTuple):
 SECTIONS: Mapping[str, Item] = {
     "changes": Item(changes.section),
     "times": Item(times, (times_plots,)),
-    "calls": Item(calls),
+    "callers": Item(callers),
     "workloads": Item(workloads, (replays_plots, trade_off_plots)),
     "memory": Item(memory, (memory_plots,)),
     "purgatory": Item(purgatory.section, (purgatory.plots,)),

@@ -138,7 +138,7 @@ def render(
         statistics=statistics,
         charts=charts,
         number=numbers(summary),
-        answer=answer if answer["sizes"] or answer["cases"] else None,
+        answer=answer if answer["callers"] or answer["cases"] else None,
         colours=Markup(css()),
         traffic={summary.called(source): facts(summary, source) for source in summary.own},
         noise=noise(summary),

@@ -9,7 +9,8 @@ from typing import Any
 
 from compare.base import formats
 from compare.traffic.tapes.units import EXPONENTS
-from compare.trial.bench.calls import LOOP, SERVICE, Way
+from compare.trial.bench.callers import CALLERS, LOOPS
+from compare.trial.bench.callers import METRICS as METRICS_OF_CALLERS
 from compare.trial.bench.task import BY_NAME, TASKS, Task
 from compare.trial.purgatory.figures import Row, trials_of
 from compare.trial.replay.contestant import COMPILED, contestant
@@ -238,22 +239,17 @@ class Summary:
         return source.name if len(alike) > 1 else source.short
 
     @cached_property
-    def ways(self) -> list[Way]:
-        """The ways of calling that were measured: one by one, then batches, then a service."""
-        subjects = dict.fromkeys(key.subject for key in self.where(metric="call_time").figures)
-        ways = [way for way in map(Way.of, subjects) if way.interface != LOOP]
-        return sorted(ways, key=lambda way: (way.interface == SERVICE, way.batch))
+    def callers(self) -> list[str]:
+        """The callers that were measured, in the order of CALLERS."""
+        subjects = {key.subject for key in self.where(metric=METRICS_OF_CALLERS).figures}
+        return [caller for caller in CALLERS if caller in subjects]
 
     @cached_property
-    def others(self) -> int:
-        """The timers that were pending besides those of the calls."""
-        sizes = {key.size or 0 for key in self.where(metric="call_time").figures}
-        return max(sizes, default=0)
-
-    @cached_property
-    def loops(self) -> Mapping[str, Estimate]:
-        """The times of event loops, by name."""
-        return pivot(where(self.figures, subject=Way(LOOP, 1).name), "contestant")
+    def loops(self) -> Mapping[str, Mapping[int, Estimate]]:
+        """The times of a start and a cancel on event loops of others, by name and size."""
+        others = where(self.figures, contestant=LOOPS, metric=METRICS_OF_CALLERS[0])
+        loops: Mapping[str, Mapping[int, Estimate]] = pivot(others, "contestant", "size")
+        return loops
 
 
 def leaders(column: Column) -> list[StoredContestant]:
@@ -349,8 +345,8 @@ def _check(run: Run) -> None:
         raise RunError(f"{run.path}: the manifest is damaged: {error} is missing") from None
     if run.manifest["kind"] == PURGATORY:  # its contestants are designs
         return
-    known = {row.contestant for row in run.rows if row.subject != Way(LOOP, 1).name}
-    if unknown := known - labels:
+    known = {row.contestant for row in run.rows}
+    if unknown := known - labels - {*LOOPS}:
         raise RunError(f"{run.path}: the manifest does not describe {min(unknown)}")
 
 

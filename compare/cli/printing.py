@@ -33,8 +33,10 @@ def remarks(summary: Summary) -> Sheet:
         if not contestant.exact:
             lines.append(f"+  {contestant.label} fires {contestant.precision}")
     lines += [f"-  {text}" for text in summary.stopped("{:,}".format)]
-    for loop, time in summary.loops.items():
-        lines.append(f"schedule and cancel with call_later of {loop}: {time.value:,.0f} ns")
+    for loop, by_size in summary.loops.items():
+        for size, time in by_size.items():
+            pair = f"{time.value:,.0f} ns with {size:,} timers pending"
+            lines.append(f"a start and a cancel with call_later of {loop}: {pair}")
     if summary.missing:
         lines.append(f"not finished: {', '.join(summary.missing)}")
     return Sheet(notes=lines)

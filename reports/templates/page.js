@@ -23,15 +23,50 @@ function element(tag, text = "", attributes = {}) {
   return made;
 }
 
-/** The costs of a case by timer: [number, median, low, high] in ns, the cheapest first. */
-function ranked(form) {
-  const own = data.cases[form.traffic];
-  const share = Number(form.share);
-  const costs = own ? own.costs : data.callers[form.caller][form.size] ?? {};
-  const added = ({ hold, insert, expiry }) => hold.map((ns, i) => share * ns + (1 - share) * (insert[i] + expiry[i]));
-  return Object.entries(costs)
-    .map(([number, cost]) => [Number(number), ...(own ? cost : added(cost))])
-    .sort((a, b) => a[1] - b[1]);
+const duration = (ms) => ms < 1000 ? `${significant(ms)}\u00a0ms` : ms < 60000 ? `${significant(ms / 1000)}\u00a0s` : `${significant(ms / 60000)}\u00a0min`;
+const bytes = (number) => { const [factor, unit] = [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]].find(([factor]) => number >= factor) ?? [1, "B"]; return `${significant(number / factor)}\u00a0${unit}`; };
+const CORE = 1e9;  // ns in a second
+
+// The model of compare/trial/advice/cost.py: what a caller pays in a second.
+
+const sizesOf = (costs) => Object.keys(costs).map(Number).sort((a, b) => a - b);
+
+/** The traffic in a few numbers: what follows from the controls. */
+function settingOf(form) {
+  const [rate, timeout, share] = [Number(form.rate), Number(form.timeout), Number(form.share)];
+  const answer = Number(form.answer) * timeout;
+  const pending = rate * (share * answer + (1 - share) * timeout) / 1000;
+  return { rate, share, pending, steps: data.steps * -Math.expm1(-2 * rate / data.steps) };
+}
+
+/** [pair, fire, step] with this number of pending timers; `which` is 0, 1 or 2: median, low, high. */
+function at(pending, costs, which) {
+  const sizes = sizesOf(costs);
+  const above = Math.max(sizes.findIndex((size, i) => i > 0 && (size >= pending || i === sizes.length - 1)), 1);
+  const [left, right] = [sizes[above - 1], sizes[above]];
+  const share = Math.log(Math.min(Math.max(pending, 1), right) / left) / Math.log(right / left);
+  return [0, 1, 2].map((part) => {
+    const [low, high] = [costs[left][part][which], costs[right][part][which]];
+    const exponent = part === 2 ? share : Math.max(share, 0);  // below the smallest size only a step gets shorter
+    return low > 0 && high > 0 ? low * (high / low) ** exponent : Math.max(low, high);
+  });
+}
+
+/** [median, low, high] of the nanoseconds of CPU in a second. */
+function costOf(setting, costs) {
+  return [0, 1, 2].map((which) => {
+    const [pair, fire, step] = at(setting.pending, costs, which);
+    return setting.rate * (setting.share * pair + (1 - setting.share) * fire) + setting.steps * step;
+  });
+}
+
+/** Bytes of a timer with this capacity: a fixed part, and as much for each timer. */
+function memoryOf(timer, capacity) {
+  const sizes = sizesOf(timer.memory);
+  if (!sizes.length) return null;
+  const [first, last] = [sizes[0], sizes.at(-1)];
+  const [small, large] = [first * timer.memory[first], last * timer.memory[last]];
+  return first === last ? capacity * timer.memory[first] : small + (large - small) * (capacity - first) / (last - first);
 }
 
 /** Whether a timer fires within what another one allows. */
@@ -40,115 +75,168 @@ function precise(timer, limit) {
   return comparable && timer.low >= limit.low && timer.high <= limit.high;
 }
 
-function verdict(form) {
-  const own = data.cases[form.traffic];
-  const rate = own ? own.rate : Number(form.rate);
-  const limit = data.timers[form.precision];
-  const all = ranked(form);
-  const ranking = all.filter(([number]) => precise(data.timers[number], limit));
-  const where = own ? `${own.own ? "Your traffic" : "The workload"} ${own.name}${own.together ? ` (${own.together})` : ""}` : "";
-  if (!ranking.length) {
-    return { ranking, rate, said: [`${where ? `${where}: n` : "N"}o timer in this run that is precise enough was measured in this case. Choose ${own ? "" : "fewer pending timers or "}less precision.`] };
+// The rule of compare/trial/advice/choice.py.
+
+/** The offer to take; `core` is the cost of a whole core, 0 where it is not known. */
+function choose(offers, core) {
+  const byCost = [...offers].sort((a, b) => a.cost[0] - b.cost[0]);
+  const [cheapest] = byCost;
+  const enough = cheapest.cost[0] + data.enough * core;
+  let left = byCost.filter((offer) => offer.cost[1] <= cheapest.cost[2] || offer.cost[0] <= enough);
+  const near = left.length, reasons = [];
+  const preferences = {
+    "is exact": (offer) => offer.timer.exact,
+    "takes the least memory": (offer) => offer.memory === null || offer.memory <= data.near * Math.min(...left.map((other) => other.memory ?? Infinity)),
+    "has default parameters": (offer) => offer.timer.default,
+    "is the usual choice": (offer) => offer.timer.usual,
+  };
+  for (const [reason, speaksFor] of Object.entries(preferences)) {
+    const preferred = left.filter(speaksFor);
+    if (preferred.length && preferred.length < left.length) {
+      left = preferred;
+      if (!left.includes(cheapest)) reasons.push(reason);
+    }
   }
-  const per = own ? "operation" : "timer";
-  const [[first, best, low, high], second] = ranking;
-  const tied = ranking.slice(1).filter((other) => other[2] <= high);
-  const most = Math.max(...ranking.map((other) => other[3])) * rate;
-  const said = [];
-  if (rate && most <= data.cheap) {
-    said.push(`Speed does not matter here: each of these timers takes at most ${time(most)} of each second, ${percent(most / 1e9)} of a core. Choose by precision and memory.`);
-  }
-  const each = rate ? `, ${time(best * rate)} of each second (${percent(best * rate / 1e9)} of a core)` : "";
-  said.push(`${data.timers[first].name} has the lowest median: ${time(best)} per ${per}${each}.`);
-  if (tied.length) {
-    said.push(`Speed does not separate it from ${listed(tied.map(([number]) => data.timers[number].name))}: their intervals overlap.`);
-  }
-  if (second) {
-    said.push(`The runner-up is ${data.timers[second[0]].name} with ${times(second[1] / best)} the cost (${times(second[2] / high).replace("\u00a0times", "")} to ${times(second[3] / low)}).`);
-  } else {
-    said.push("No other timer in this run that is precise enough was measured in this case.");
-  }
-  const faster = all.find((other) => !ranking.includes(other) && other[3] < low);
-  if (faster) said.push(`Faster but less precise: ${data.timers[faster[0]].name}, ${data.timers[faster[0]].fires}, with ${times(faster[1] / best)} the cost.`);
-  return { where, first, ranking, rate, per, said };
+  return { chosen: left[0], cheapest, near, reasons };
 }
 
-const memoryOf = (timer, pending) => {
-  const sizes = Object.keys(timer.memory).map(Number);
-  return sizes.length ? timer.memory[nearest(sizes, pending)] : "–";
-};
-const nearest = (values, target) => values.reduce((a, b) => Math.abs(Math.log((b || 1e-9) / (target || 1e-9))) < Math.abs(Math.log((a || 1e-9) / (target || 1e-9))) ? b : a);
-const closest = (values, target) => values.reduce((a, b) => Math.abs(b - target) < Math.abs(a - target) ? b : a);
+/** The case that the controls describe: its rate, its pending timers, and an offer for each timer. */
+function caseOf(form) {
+  const own = data.cases[form.traffic];
+  const setting = own ? { rate: own.rate, pending: own.pending } : settingOf(form);
+  const costs = own ? own.costs : data.callers[form.caller].costs;
+  const capacity = Math.max(Math.ceil(setting.pending), 1);
+  const offers = Object.entries(costs).map(([number, each]) => {
+    const timer = data.timers[number];
+    // Without a rate, costs are those of an operation, and only the noise makes them equal.
+    const cost = own ? each.map((ns) => ns * (own.rate || 1)) : costOf(setting, each);
+    return { number: Number(number), timer, cost, memory: memoryOf(timer, capacity) };
+  });
+  const most = own ? Infinity : Math.max(...Object.values(costs).map((each) => sizesOf(each).at(-1)));
+  return { own, setting, capacity, offers, most };
+}
+
+function verdict(form) {
+  const found = caseOf(form);
+  const { own, setting, offers } = found;
+  const limit = data.timers[form.precision];
+  const where = own ? `${own.own ? "Your traffic" : "The workload"} ${own.name}${own.together ? ` (${own.together})` : ""}` : "";
+  const ranking = offers.filter((offer) => precise(offer.timer, limit)).sort((a, b) => a.cost[0] - b.cost[0]);
+  if (setting.pending > 1.1 * found.most) {
+    return { ...found, ranking: [], said: [`${grouped(Math.round(setting.pending))} timers would be pending. This caller was measured with up to ${grouped(found.most)}. Choose a lower rate or a shorter timeout.`] };
+  }
+  if (!ranking.length) {
+    return { ...found, ranking, said: [`${where ? `${where}: n` : "N"}o timer in this run that is precise enough was measured in this case. Choose less precision.`] };
+  }
+  const rated = setting.rate > 0;
+  const { chosen, cheapest, near, reasons } = choose(ranking, rated ? CORE : 0);
+  const each = (offer) => rated ? `${time(offer.cost[0])} of CPU in each second, ${percent(offer.cost[0] / CORE)} of a core` : `${time(offer.cost[0])} per operation`;
+  if (rated && chosen.cost[0] > CORE) {
+    const highest = setting.rate * CORE / cheapest.cost[0];
+    const what = own ? "operations" : "timers";
+    return { ...found, where, ranking, rated, said: [`Not possible with one core here: ${chosen.timer.name} would take ${time(chosen.cost[0])} of CPU in each second. The highest rate is about ${grouped(Number(highest.toPrecision(2)))} ${what} per second, with ${cheapest.timer.name}.`] };
+  }
+  const said = [];
+  const most = Math.max(...ranking.map((offer) => offer.cost[2]));
+  if (rated && most <= data.cheap) said.push(`Speed does not matter here: each of these timers takes at most ${time(most)} of CPU in each second, ${percent(most / CORE)} of a core.`);
+  said.push(`${chosen.timer.name} costs ${each(chosen)}.`);
+  if (reasons.length) {
+    const why = rated ? `within the noise, or ${percent(data.enough)} of a core` : "within the noise";
+    said.push(`Of ${near} timers that cost about the same (${why}), it ${listed(reasons)}. The cheapest is ${cheapest.timer.name} with ${times(cheapest.cost[0] / chosen.cost[0])} the cost.`);
+  } else if (near > 1) {
+    const others = ranking.filter((offer) => offer !== chosen && offer.cost[1] <= chosen.cost[2]);
+    if (others.length) said.push(`Speed does not separate it from ${listed(others.map((offer) => offer.timer.name))}: their intervals overlap.`);
+  }
+  const second = ranking.find((offer) => offer !== chosen && offer !== cheapest);
+  if (second) said.push(`The next is ${second.timer.name} with ${times(second.cost[0] / chosen.cost[0])} the cost.`);
+  else if (ranking.length === 1) said.push("No other timer in this run that is precise enough was measured in this case.");
+  const faster = offers.filter((offer) => !ranking.includes(offer) && offer.cost[2] < cheapest.cost[1]).sort((a, b) => a.cost[0] - b.cost[0])[0];
+  if (faster && !(rated && cheapest.cost[0] - faster.cost[0] <= data.enough * CORE)) said.push(`Faster but less precise: ${faster.timer.name}, ${faster.timer.fires}, with ${times(faster.cost[0] / chosen.cost[0])} the cost.`);
+  const pause = pauseOf(chosen.timer, found.capacity);
+  if (pause >= data.pause) said.push(`Without the capacity, one start takes about ${significant(pause)}\u00a0ms while the timer grows.`);
+  return { ...found, where, chosen, ranking, rated, said };
+}
+
+/** Milliseconds of the longest growth up to this capacity; it copies all timers. */
+function pauseOf(timer, capacity) {
+  const sizes = sizesOf(timer.pause);
+  return sizes.length ? timer.pause[sizes.at(-1)] * capacity / sizes.at(-1) : 0;
+}
 
 function show(form) {
   const found = verdict(form);
-  const pending = data.cases[form.traffic]?.pending ?? Number(form.size);
   const shown = document.getElementById("verdict");
   shown.replaceChildren();
-  if (found.first !== undefined) {
-    const timer = data.timers[found.first];
+  if (found.chosen) {
+    const { timer } = found.chosen;
     shown.append(
       element("p", [found.where ? `${found.where}: use ` : "Use ", element("b", timer.name), `. It fires ${timer.fires === "exact" ? "exactly at the deadline" : timer.fires}.`], { class: "headline" }),
-      element("pre", element("code", timer.code)),
+      element("pre", element("code", timer.code.join(pythonic(found.capacity)))),
     );
   }
   shown.append(element("p", found.said.join(" ")));
-  const headings = ["timer", `per ${found.per}`, "", ...(found.rate ? ["of each second"] : []), "cost", "fires", "memory per timer"];
-  const top = found.ranking.at(-1)?.[1];
-  const rows = found.ranking.map(([number, median]) => {
-    const timer = data.timers[number];
+  const per = found.own ? "operation" : "timer";
+  const headings = ["timer", `per ${per}`, "", ...(found.rated ? ["in each second"] : []), "cost", "fires", "memory"];
+  const top = found.ranking.at(-1)?.cost[0];
+  const base = (found.chosen ?? found.ranking[0])?.cost[0];
+  const rows = found.ranking.map(({ number, timer, cost: [median], memory }) => {
     const bar = element("span", "", { class: "cost", style: `width:${Math.max(100 * median / top, 0.5)}%` });
-    const cells = [time(median), bar, ...(found.rate ? [time(median * found.rate)] : []), times(median / found.ranking[0][1]), timer.fires, memoryOf(timer, pending)];
+    const cells = [time(median / (found.setting.rate || 1)), bar, ...(found.rated ? [time(median)] : []), times(median / base), timer.fires, memory === null ? "–" : bytes(memory)];
     const row = element("tr", element("th", timer.name, { scope: "row" }), { "data-series": number });
     row.append(...cells.map((cell, i) => element("td", cell, cell === bar ? { class: "bars" } : { class: i < cells.length - 2 ? "number" : "" })));
     return row;
   });
   const head = element("tr", headings.map((heading, i) => element("th", heading, { scope: "col", class: i && i < headings.length - 2 ? "number" : "" })));
   document.getElementById("ranking").replaceChildren(...(rows.length ? [element("thead", head), element("tbody", rows)] : []));
-  document.getElementById("basis").textContent = data.cases[form.traffic]
-    ? "The cost is the median time of the replay for each operation, expiries included."
-    : `The cost of a timer: ${percent(Number(form.share))} of a hold (it is cancelled) and ${percent(1 - form.share)} of an insert and an event-driven expiry (it fires), with ${grouped(Number(form.size))} pending.${form.caller.startsWith("Python") ? " A hold from Python is a schedule and a cancel with 5\u202f000 pending, an insert half of that, and an expiry that of compiled code." : ""}`;
+  document.getElementById("basis").textContent = found.own
+    ? "The cost is the median CPU time of the replay for each operation, expiries included. Memory is that of a timer with room for the most timers that were pending at once."
+    : `${grouped(Math.round(found.setting.pending))} timers are pending on average: the rate times the mean time in the timer. The cost of a second: a start and a cancel for ${percent(found.setting.share)} of the timers, a start and an expiry for the others, and ${grouped(Math.round(found.setting.steps))} steps of the clock, each measured with as many timers pending.`;
 }
+
+const pythonic = (number) => number.toLocaleString("en").replaceAll(",", "_");
 
 function startCase() {
   const form = document.getElementById("case");
   const control = (name, label, options) => {
     if (!options.length) return;
-    const select = element("select", options.map(([value, text]) => element("option", text, { value })), { name });
+    const select = element("select", options.map(([value, text, title]) => element("option", text, title ? { value, title } : { value })), { name });
     form.append(element("label", [label, " ", select]));
   };
-  const modelled = data.sizes.length > 0;
+  const callers = Object.entries(data.callers);
+  const modelled = callers.length > 0;
   control("traffic", "Traffic", [...data.cases.map((one, i) => [i, one.name]), ...(modelled ? [["", "as set here"]] : [])]);
-  if (modelled) control("size", "Pending timers", data.sizes.map((size) => [size, grouped(size)]));
   control("precision", "Fires", data.precisions.map((number) => [number, data.timers[number].fires]));
   if (modelled) {
-    control("share", "Cancelled", data.shares.map((share) => [share, percent(share)]));
-    control("caller", "Called by", Object.keys(data.callers).map((name) => [name, name]));
     control("rate", "Timers per second", data.rates.map((rate) => [rate, grouped(rate)]));
+    control("timeout", "Timeout", data.timeouts.map((ms) => [ms, duration(ms)]));
+    control("share", "Cancelled", data.shares.map((share) => [share, percent(share)]));
+    control("answer", "after", data.answers.map((share) => [share, `${percent(share)} of the timeout`]));
+    control("caller", "Called by", callers.map(([name, { title, meaning }]) => [name, title, meaning]));
+    form.append(element("p", "", { id: "meaning", class: "note" }));
+    Object.assign(form.rate, { value: 1000 });
+    Object.assign(form.timeout, { value: 10000 });
+    Object.assign(form.share, { value: 0.9 });
+    Object.assign(form.answer, { value: 0.05 });
   }
   const values = () => Object.fromEntries([...form.elements].map((select) => [select.name, select.value]));
-  const follow = () => {  // the controls start from what was replayed
+  const follow = () => {  // only the controls that apply are shown
     const own = data.cases[form.traffic.value];
-    if (!own || !modelled) return;
-    form.size.value = nearest(data.sizes, own.pending);
-    form.share.value = closest(data.shares, own.share);
-    if (own.timers_per_second) form.rate.value = nearest(data.rates, own.timers_per_second);
+    for (const label of form.querySelectorAll("label")) {
+      label.hidden = Boolean(own) && !["traffic", "precision"].includes(label.querySelector("select").name);
+    }
+    if (!modelled) return;
+    form.answer.parentElement.hidden ||= Number(form.share.value) === 0;
+    document.getElementById("meaning").textContent = own ? "" : data.callers[form.caller.value].meaning;
   };
-  if (modelled) {
-    form.size.value = nearest(data.sizes, 1e5);
-    form.share.value = 0.9;
-    form.rate.value = 1e5;
-  }
   form.traffic.value = modelled && !data.cases[0]?.own ? "" : "0";
-  follow();
-  const answered = data.precisions.find((number) => verdict({ ...values(), precision: number }).ranking.length);
+  const answered = data.precisions.find((number) => verdict({ ...values(), precision: number }).chosen);
   form.precision.value = answered ?? data.precisions[0];
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("change", ({ target }) => {
-    if (target.name === "traffic") follow();
-    else if (target.name !== "precision") form.traffic.value = "";
+  form.addEventListener("change", () => {
+    follow();
     show(values());
   });
+  follow();
   show(values());
 }
 

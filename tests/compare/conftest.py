@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from compare.cli.main import BAD_INPUT, main
-from compare.trial.bench import calls, work
+from compare.trial.bench import callers, work
 from tests.compare.clocks import FakeClock
 from tests.compare.daemons import Daemons
 from tests.compare.own_timers import Timed
@@ -21,7 +21,7 @@ from timers.kernels.jit import COMPILING
 NO_SPARK = "PySpark is not installed; its pandas has no wheels for Python 3.15 and later"
 
 SMALL = {"LONGEST_DELAY": 6000, "HOLD_PAIRS": 2000, "MIN_TIMED": 2000, "MIN_FIRED": 500}
-SMALL_CALLS = {"OTHERS": 30, "PAIRS": 60, "BATCHES": (1, 10, 100)}
+SMALL_CALLERS = {"PAIRS": dict.fromkeys(callers.CALLERS, 60), "STEPS": {}, "BATCH": 10}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -39,8 +39,8 @@ def short_measurements() -> Iterator[dict[str, int]]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALL.items():
             patch.setattr(work, name, value)
-        for name, value in SMALL_CALLS.items():
-            patch.setattr(calls, name, value)
+        for name, value in SMALL_CALLERS.items():
+            patch.setattr(callers, name, value)
         yield real
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from compare.trial.bench.calls import OTHERS, Way
+from compare.trial.bench.callers import METRICS
 from compare.trial.bench.task import Task
 from compare.trial.purgatory import figures
 from compare.trial.results.schema import MEMORY, OVER_BUDGET, Row, rows_of
@@ -45,11 +45,12 @@ def task_rows(
     yield from rows_of(contestant, task.name, each, size)
 
 
-def call_rows(
-    contestant: str, interface: str, batch: int, samples: Iterable[float]
+def caller_rows(
+    contestant: str, caller: str, size: int, samples: Iterable[Iterable[float]]
 ) -> Iterator[Row]:
-    """The samples of calls from Python."""
-    yield from times("call_time", contestant, Way(interface, batch).name, OTHERS, samples)
+    """The samples of the costs of a caller: of pairs, of fires and of steps."""
+    for metric, values in zip(METRICS, samples, strict=True):
+        yield from times(metric, contestant, caller, size, values)
 
 
 def replay_rows(

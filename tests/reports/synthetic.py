@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from compare.trial.bench.callers import CALLERS, COMPILED_CODE, sizes_of
 from compare.trial.bench.task import TASKS, Task
 from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.results.schema import Row
 from compare.trial.results.store import contestant_entry
-from tests.reports.stored import memory_rows, replay_rows, store, task_rows
+from tests.reports.stored import caller_rows, memory_rows, replay_rows, store, task_rows
 from timers.registry import names
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -71,6 +72,14 @@ def write_synthetic(
                 samples = (ns * rng.uniform(0.97, 1.12, REPEATS)).tolist()
                 each = {name: round(n * size) / size for name, n in _counts(entry, task, size)}
                 rows += task_rows(entry["label"], task, size, samples, **each)
+        for caller in CALLERS:
+            if caller != COMPILED_CODE or entry["engine"] == COMPILED:
+                for size in sizes_of(caller):
+                    costs = _caller_costs(entry["timer"], caller, size)
+                    scatter = rng.uniform(0.97, 1.12, REPEATS)
+                    rows += caller_rows(
+                        entry["label"], caller, size, [(ns * scatter).tolist() for ns in costs]
+                    )
         for source in workloads:
             late = rng.integers(entry["lateness_low"], entry["lateness_high"], 2_000, endpoint=True)
             outcome = OUTCOME | dict(
@@ -110,6 +119,18 @@ def _cost(timer: str, task: Task, size: int) -> float:
     if timer == "unordered-list" and task.operation == "expiry":
         return base + 0.6 * size
     return base * (1 + 0.1 * math.log(size / 1000 + 1))
+
+
+def _caller_costs(timer: str, caller: str, size: int) -> tuple[float, float, float]:
+    """Nanoseconds of a pair, a fire and a step: a caller's own costs are added to a task's."""
+    own = {"compiled": 0, "batches": 15, "python": 300, "system-timer": 1200, "asyncio": 1000}[
+        caller
+    ]
+    pair, fire = (_cost(timer, task, size) for task in (TASKS[2], TASKS[0]))
+    step = 0.0 if caller in ("system-timer", "asyncio") else 20.0 + own
+    if timer == "unordered-list" and step:
+        step += 1.5 * size
+    return own + pair, own + fire, step
 
 
 def _counts(entry: Mapping[str, Any], task: Task, size: int) -> Iterator[tuple[str, float]]:

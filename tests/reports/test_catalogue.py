@@ -7,10 +7,11 @@ import pytest
 
 from compare.base import formats
 from compare.traffic.tapes.description import Description
+from compare.trial.bench.callers import CALLERS, COMPILED_CODE
 from compare.trial.bench.task import HOLD, TASKS
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import METRICS
-from reports import method
+from reports import catalogue, method
 from reports.catalogue import MEDIAN, memory, schemes, sections, times, work, workloads_table
 from reports.summary import Summary, figures_of
 from reports.tables import LAST, NOTHING, Entry, Table
@@ -329,7 +330,7 @@ def test_each_section_has_its_tables(called):
     tables = {each.name: [table.name for table in each.tables] for each in sections(called)}
     assert tables == {
         "times": ["times"],
-        "calls": ["calls"],
+        "callers": ["callers"],
         "workloads": ["replays"],
         "memory": ["memory"],
         "work": ["work"],
@@ -367,3 +368,16 @@ def test_rows_without_figures_are_left_out(distinct):
     first, other, *_ = distinct.contestants
     table = Table("t", "c", ["f"], {first: {("x",): NOTHING}, other: {("x",): Entry("3")}})
     assert table.rows == {other: {("x",): Entry("3")}}
+
+
+def test_each_caller_and_size_has_three_costs(called):
+    section = catalogue.callers(called)
+    [table] = section.tables
+    assert len(table.headings) == len(CALLERS) * 2 * 3
+    assert table.headings[0] == ("a Python program", formats.size(1_000), "start and cancel [ns]")
+    for n, timer in enumerate(called.contestants):
+        values = [entry.value for entry in table.rows[timer].values()]
+        k = [*CALLERS].index(COMPILED_CODE)  # the last caller
+        assert values[-3:] == [1_000.0 * k + 100 * n + 10 + 10 * part + 2 for part in range(3)]
+    assert f"uvloop's {formats.nanoseconds(779)} at {formats.size(100_000)}" in section.lead
+    assert catalogue.callers(called.where(metric="time")) is None

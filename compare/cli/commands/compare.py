@@ -83,13 +83,13 @@ def compare(
 def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
     """The tables of a run at the largest size, with medians; with `whole`, all statistics."""
     from compare.cli import printing
-    from reports.catalogue import MEDIAN, calls, memory, times, workloads
+    from reports.catalogue import MEDIAN, callers, memory, times, workloads
 
     Choice = dict[str, str | None]
     chosen: Choice = {} if whole else {"figure": f"time per operation, {MEDIAN}"}
     parts: list[tuple[Callable[[Summary], Section | None], Choice]] = [
         (times, {"statistic": None} if whole else {}),
-        (calls, {}),
+        (callers, {}),
         (workloads, {"source": None, **chosen}),
         (memory, {}),
     ]

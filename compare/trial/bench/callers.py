@@ -16,21 +16,24 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from compare.traffic.tapes.tape import CANCEL, START, Tape
 from compare.traffic.workloads.catalogue import CHOICE, DELAY, Stream
+from compare.trial.bench.measure import Progress, Store, another_fits
 from compare.trial.bench.work import SETTLING, UNIT
 from compare.trial.replay.contestant import COMPILED, Contestant
 from compare.trial.replay.engine import Buffers, Clock, loop_for, operations_of
+from compare.trial.results.schema import Row, rows_of
 from timers.arrays import Int64s
-from timers.services.event_loop import wheel_event_loop
+from timers.services.event_loop import LoopFactory, wheel_event_loop
 from timers.services.system_timer import SystemTimer
 
 SIZES = (1_000, 30_000, 1_000_000)  # timers pending
@@ -41,15 +44,13 @@ SOON = 20  # units in which the timers that fire are started, and the longest of
 STEPS = {1_000: 1_000, 10_000: 1_000, 30_000: 1_000}
 """Size -> steps of the clock; 100 at other sizes, where a list scans for long."""
 
-COMPILED_CODE = "compiled code"
-PYTHON = "Python, one by one"
-BATCHES = f"Python, {BATCH} in a call"
-SERVICE = "Python, through a SystemTimer"
-LOOP = "asyncio, on the wheel's loop"
+PYTHON, BATCHES, SERVICE, LOOP = "python", "batches", "system-timer", "asyncio"
+COMPILED_CODE = "compiled"
+"""The ways of calling; as subjects, they are part of the table of results."""
 
 
 class Costs(NamedTuple):
-    """Nanoseconds of CPU for each pair, each timer that fires, and each step of the clock."""
+    """CPU time for each pair, each timer that fires, and each step of the clock; usually in ns."""
 
     pair: float
     fire: float
@@ -275,13 +276,10 @@ class ServiceCaller(_CallbackCaller):
 
 
 class LoopCaller(_CallbackCaller):
-    """Calls of asyncio's `call_later` on an event loop that keeps its calls in the timer."""
+    """Calls of asyncio's `call_later` on an event loop."""
 
-    def __init__(
-        self, contestant: Contestant, plan: Plan, clock: Clock = time.process_time
-    ) -> None:
-        self.timer = contestant.new(UNIT, 0, plan.size + plan.pair_count)
-        self._loop = wheel_event_loop(lambda: self.timer, unit_ns=1_000_000)()
+    def __init__(self, factory: LoopFactory, plan: Plan, clock: Clock = time.process_time) -> None:
+        self._loop = factory()
         super().__init__(self._loop.call_later, plan, clock)
         self._loop.run_until_complete(asyncio.sleep(0))
 
@@ -293,26 +291,52 @@ class LoopCaller(_CallbackCaller):
         self._loop.close()
 
 
+def wheel_loop_caller(contestant: Contestant, plan: Plan) -> LoopCaller:
+    """Calls of an event loop that keeps its calls in the timer."""
+
+    def timer() -> Any:
+        return contestant.new(UNIT, 0, plan.size + plan.pair_count)
+
+    return LoopCaller(wheel_event_loop(timer, unit_ns=1_000_000), plan)
+
+
+LOOPS = ("asyncio", "uvloop")
+"""The contestants that are event loops of others, with calls in timers of their own."""
+
+
+def event_loops() -> dict[str, LoopFactory]:
+    """Those of LOOPS that are installed."""
+    loops: dict[str, LoopFactory] = {LOOPS[0]: asyncio.SelectorEventLoop}
+    try:
+        import uvloop
+    except ImportError:
+        return loops
+    return loops | {LOOPS[1]: uvloop.new_event_loop}
+
+
 CALLERS: Mapping[str, Callable[[Contestant, Plan], Any]] = {
     PYTHON: PythonCaller,
     BATCHES: BatchCaller,
     SERVICE: ServiceCaller,
-    LOOP: LoopCaller,
+    LOOP: wheel_loop_caller,
     COMPILED_CODE: CompiledCaller,
 }
 """The ways of calling a timer, in the order in which a reader is asked."""
 
-_PAIRS = {COMPILED_CODE: 50_000, PYTHON: 6_000, BATCHES: 20_000, SERVICE: 4_000, LOOP: 4_000}
+PAIRS = {COMPILED_CODE: 50_000, PYTHON: 6_000, BATCHES: 20_000, SERVICE: 4_000, LOOP: 4_000}
+"""Pairs, and timers that fire, in a sample."""
 
 
-def sizes_of(caller: str) -> tuple[int, ...]:
-    """The numbers of pending timers at which a way of calling is measured."""
-    return SERVICE_SIZES if caller in (SERVICE, LOOP) else SIZES
+def sizes_of(caller: str, largest: int = SIZES[-1]) -> tuple[int, ...]:
+    """The numbers of pending timers at which a way of calling is measured, up to a largest."""
+    known = SERVICE_SIZES if caller in (SERVICE, LOOP) else SIZES
+    sizes = tuple(size for size in known if size <= largest)
+    return sizes if len(sizes) > 1 else (max(largest // 10, 1), max(largest, 2))
 
 
 def plan_of(caller: str, size: int, seed: int = 0) -> Plan:
     """The plan for a way of calling."""
-    return Plan(size, _PAIRS[caller], seed)
+    return Plan(size, PAIRS[caller], seed)
 
 
 def can_call(caller: str, contestant: Contestant) -> bool:
@@ -323,14 +347,20 @@ def can_call(caller: str, contestant: Contestant) -> bool:
 
 
 def measure(caller: str, contestant: Contestant, plan: Plan) -> Costs:
-    """A sample of the costs of a timer for a caller."""
-    made = CALLERS[caller](contestant, plan)
-    with closing(made) if hasattr(made, "close") else nullcontext():
-        return costs_of(made, plan)
+    """A sample of the costs of a timer for a caller, in ns."""
+    return _sample(CALLERS[caller](contestant, plan), plan)
+
+
+def _sample(caller: Any, plan: Plan) -> Costs:
+    with closing(caller) if hasattr(caller, "close") else nullcontext():
+        return costs_of(caller, plan)
 
 
 def costs_of(caller: Caller, plan: Plan) -> Costs:
-    """A sample of the costs. The second of two rounds of pairs counts."""
+    """A sample of the costs, in ns if the caller's clock is in seconds.
+
+    The second of two rounds of pairs counts.
+    """
     steps = STEPS.get(plan.size, 100)
     collecting = gc.isenabled()
     gc.disable()
@@ -344,6 +374,62 @@ def costs_of(caller: Caller, plan: Plan) -> Costs:
         if collecting:
             gc.enable()
     return Costs(*(1e9 * max(seconds, 0.0) for seconds in (pair, fire, step)))
+
+
+@dataclass
+class Callers:
+    """Measures all contestants for all callers in turns, and collects the costs in `rows`.
+
+    Each is sampled at most `repeats` times, and fewer times if all samples of one contestant would
+    take longer than `budget` CPU seconds. No size exceeds `largest`.
+    """
+
+    contestants: Sequence[Contestant]
+    repeats: int
+    budget: float
+    seed: int
+    largest: int = SIZES[-1]
+    clock: Clock = time.process_time
+    rows: list[Row] = field(default_factory=list, init=False)
+    tasks: ClassVar[list[str]] = ["callers"]
+
+    @property
+    def steps(self) -> int:
+        """The number of calls of `progress` by `run`."""
+        return self.repeats * (len(self.contestants) + 1)
+
+    def run(
+        self, progress: Progress = lambda step: None, store: Store = lambda name, rows: None
+    ) -> None:
+        """Take all samples."""
+        rounds: dict[str, list[float]] = defaultdict(list)  # seconds, by label
+        for repeat in range(self.repeats):
+            for contestant in [*self.contestants, None]:
+                label = contestant.label if contestant else "event loops"
+                progress(f"calling {contestant.name if contestant else label}")
+                if not another_fits(rounds[label], self.budget):
+                    continue
+                started = self.clock()
+                for name, caller, size, costs in self._samples(contestant):
+                    values = dict(zip(METRICS, costs, strict=True))
+                    self.rows += rows_of(name, caller, values, size, repeat)
+                rounds[label].append(self.clock() - started)
+        store(self.tasks[0], self.rows)
+
+    def _samples(self, contestant: Contestant | None) -> Iterator[tuple[str, str, int, Costs]]:
+        """Yield the name, the caller, the size and a sample of the costs."""
+        for caller in CALLERS if contestant else (LOOP,):
+            for size in sizes_of(caller, self.largest):
+                plan = plan_of(caller, size, self.seed)
+                if contestant is None:
+                    for name, factory in event_loops().items():
+                        yield name, caller, size, _sample(LoopCaller(factory, plan), plan)
+                elif can_call(caller, contestant):
+                    yield contestant.label, caller, size, measure(caller, contestant, plan)
+
+
+METRICS = ("pair_time", "fire_time", "step_time")
+"""The metrics of the table of results, in the order of Costs."""
 
 
 def _nothing() -> None:

@@ -13,7 +13,7 @@ from compare.base.progress import progress_bar
 from compare.traffic.tapes.trace import open_trace
 from compare.traffic.workloads.catalogue import LARGEST_SEED, MAX_IN_MEMORY, workload_named
 from compare.trial.bench import work
-from compare.trial.bench.calls import Calls
+from compare.trial.bench.callers import Callers
 from compare.trial.bench.comparison import Comparison, workloads_of
 from compare.trial.bench.machine import surroundings
 from compare.trial.bench.measure import Bench, Progress, Store, another_fits
@@ -70,16 +70,15 @@ def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Pat
             contestant.new(unit)  # raises now, and not after hours of measuring
 
     bench = Bench(contestants, options.sizes, options.repeats, options.budget, options.seed, clock)
-    # A third of the budget leaves a Python loop one or two samples. They are enough to tell it from
-    # compiled timers, and the whole comparison takes no longer for them.
-    calls = Calls(contestants, options.repeats, options.budget / 3, options.seed)
+    largest = max(options.sizes, default=1)
+    callers = Callers(contestants, options.repeats, options.budget, options.seed, largest)
     replays = [
         Replays(contestants, source, f"replay-{number}", options.repeats, options.budget, clock)
         for number, source in enumerate(sources)
     ]
-    measured: list[Bench | Calls | Replays] = [
+    measured: list[Bench | Callers | Replays] = [
         bench,
-        *([calls] if options.sizes else []),
+        *([callers] if options.sizes else []),
         *replays,
     ]
     contestant_entries = [contestant_entry(contestant, units) for contestant in contestants]

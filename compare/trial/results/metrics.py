@@ -80,8 +80,10 @@ METRICS = {
     "at_peak": _nbytes("at the peak"),
     "grown": _nbytes("after growth"),
     "pause": Metric("pause", formats.significant, "ms", LOWER, ("range",)),
-    # calls from Python
-    "call_time": Metric("schedule and cancel", formats.significant, "ns", LOWER, ("range",)),
+    # the costs of a caller
+    "pair_time": Metric("start and cancel", formats.significant, "ns", LOWER, ("range",)),
+    "fire_time": Metric("start and expiry", formats.significant, "ns", LOWER, ("range",)),
+    "step_time": Metric("step of the clock", formats.significant, "ns", LOWER, ("range",)),
     # replays of workloads and traces
     "replay_time": Metric(
         "time per operation, median", formats.significant, "ns", LOWER, ("range", "ratio")

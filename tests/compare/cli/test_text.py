@@ -18,13 +18,14 @@ from compare.traffic.tapes.description import Description
 from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START
 from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import WORKLOADS
+from compare.trial.bench.callers import METRICS
 from compare.trial.bench.task import TASKS
 from compare.trial.oracle.mismatches import KINDS, Mismatch
 from compare.trial.pipeline.verify import Verdict, Verification
 from compare.trial.results.store import read_run
 from reports.summary import figures_of
 from tests.compare.small_tapes import tape_of
-from tests.reports.stored import call_rows
+from tests.reports.stored import caller_rows
 from tests.reports.synthetic import write_synthetic
 from tests.words import tells
 from timers.rounding import Rounding
@@ -78,20 +79,23 @@ def written(value):
     return "-" if value is None else formats.significant(value).replace(formats.NO_BREAK, ",")
 
 
-def test_calls_are_told_by_their_medians_and_only_if_there_are_any(run):
-    assert "Schedule and cancel" not in shown(compare.sheets_of(figures_of(run)))
+def test_callers_are_told_by_their_medians_and_only_if_there_are_any(run):
+    run = replace(run, rows=[row for row in run.rows if row.metric not in METRICS])
+    assert "Costs of a caller" not in shown(compare.sheets_of(figures_of(run)))
     rows = [
-        *call_rows("delay-queue", "timer", 1, [500.0, 400.0, 300.0]),
-        *call_rows("delay-queue", "timer", 1000, [7.0, 9.0]),
-        *call_rows("delay-queue", "system-timer", 1, [1234.0]),
-        *call_rows("asyncio", "call_later", 1, [2000.0]),
+        row
+        for size in (1_000, 30_000)
+        for row in (
+            *caller_rows("delay-queue", "python", size, [[500.0, 400.0, 300.0], [7.0, 9.0], [3.0]]),
+            *caller_rows("asyncio", "asyncio", size, [[2000.0], [1.0], [1.0]]),
+        )
     ]
     called = figures_of(replace(run, rows=[*run.rows, *rows]))
     text = shown(compare.sheets_of(called))
-    part = next(part for part in text.split("\n\n") if part.startswith("Schedule and cancel"))
-    assert plain(part).endswith(
-        "one by one batches of 1,000 SystemTimer, one by one delay-queue 400 8.00 1,230"
-    )
+    part = next(part for part in text.split("\n\n") if part.startswith("Costs of a caller"))
+    assert plain(part).startswith("Costs of a caller: a Python program, N = 30,000")
+    assert plain(part).endswith("delay-queue 400 8.00 3.00")
+    assert "call_later of asyncio: 2,000 ns with 30,000 timers pending" in text
 
 
 def test_a_comparison_is_told_by_the_medians_of_the_largest_size(run):
@@ -136,8 +140,8 @@ def test_what_was_only_replayed_has_no_measurements(run):
 
 
 def test_what_is_missing_is_told(run):
-    _, footnotes = told(replace(run, missing=["calls", "replay-1"]))
-    assert footnotes[-1] == "not finished: calls, replay-1"
+    _, footnotes = told(replace(run, missing=["callers", "replay-1"]))
+    assert footnotes[-1] == "not finished: callers, replay-1"
 
 
 def test_a_comparison_as_json_has_the_statistics_of_each_metric(run):

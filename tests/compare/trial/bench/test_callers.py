@@ -8,13 +8,16 @@ from compare.trial.bench.callers import (
     CALLERS,
     COMPILED_CODE,
     LOOP,
+    METRICS,
     PYTHON,
     SERVICE,
     SOON,
+    Callers,
     Costs,
     Plan,
     can_call,
     costs_of,
+    event_loops,
     measure,
     plan_of,
     sizes_of,
@@ -35,13 +38,25 @@ def test_a_plan_cancels_each_pending_timer_once_before_any_twice():
     assert (Plan(200, 100, 4).filling != PLAN.filling).any()
 
 
+class Kept:
+    """A contestant whose last timer can be looked at."""
+
+    def __init__(self, contestant):
+        self._contestant = contestant
+
+    def new(self, *arguments):
+        self.timer = self._contestant.new(*arguments)
+        return self.timer
+
+
 @pytest.mark.parametrize("label", LABELS)
 @pytest.mark.parametrize("caller", CALLERS)
 def test_as_many_timers_are_pending_after_the_work_as_before(caller, label):
     timer = contestant(label)
     if not can_call(caller, timer):
         return
-    made = CALLERS[caller](timer, PLAN)
+    kept = Kept(timer)
+    made = CALLERS[caller](kept, PLAN)
     for _ in range(2):
         made.pairs(PLAN.slots, PLAN.deadlines)
     made.steps(7)
@@ -50,7 +65,7 @@ def test_as_many_timers_are_pending_after_the_work_as_before(caller, label):
     if caller == SERVICE:
         assert made.service.size == PLAN.size
     else:
-        assert len(made.timer) == PLAN.size
+        assert len(kept.timer) == PLAN.size
     if hasattr(made, "close"):
         made.close()
 
@@ -86,3 +101,45 @@ def test_compiled_code_needs_a_kernel_and_batches_their_calls():
         sizes = sizes_of(caller)
         assert len(sizes) == 3 and sizes == tuple(sorted(sizes))
         assert plan_of(caller, sizes[0]).size == sizes[0]
+
+
+def measured(*timers, repeats=2, budget=1e9, **options):
+    callers = Callers([*map(contestant, timers)], repeats, budget, seed=3, **options)
+    callers.run()
+    return callers
+
+
+def test_every_timer_is_measured_for_every_caller_at_every_size():
+    found = measured("delay-queue", largest=1_000)
+    expected = {
+        ("delay-queue", caller, size, metric, repeat)
+        for caller in CALLERS
+        for size in (100, 1_000)
+        for metric in METRICS
+        for repeat in (0, 1)
+    } | {
+        (name, LOOP, size, metric, repeat)
+        for name in event_loops()
+        for size in (100, 1_000)
+        for metric in METRICS
+        for repeat in (0, 1)
+    }
+    assert {row[:5] for row in found.rows} == {
+        (name, caller, size, metric, repeat) for name, caller, size, metric, repeat in expected
+    }
+    assert all(row.value >= 0 for row in found.rows)
+
+
+def test_fewer_samples_if_all_would_take_longer_than_the_budget():
+    seconds = iter(range(10**6))  # each look at the clock is a second later
+    found = measured("delay-queue", repeats=9, budget=3.5, largest=10, clock=lambda: next(seconds))
+    assert {row.repeat for row in found.rows} == {0, 1, 2}
+    assert found.steps == 18
+
+
+def test_no_size_is_larger_than_that_of_the_run():
+    assert sizes_of(PYTHON) == (1_000, 30_000, 1_000_000)
+    assert sizes_of(PYTHON, 50_000) == (1_000, 30_000)
+    assert sizes_of(PYTHON, 5_000) == (500, 5_000)
+    assert sizes_of(SERVICE, 10**7) == (1_000, 10_000, 100_000)
+    assert sizes_of(PYTHON, 1) == (1, 2)

@@ -11,7 +11,15 @@ from tqdm import tqdm
 from compare.traffic.tapes.tape import ARM, CANCEL, OP_COUNTS, START
 from compare.traffic.tapes.trace import TraceError, write_trace
 from compare.traffic.workloads.catalogue import WorkloadError, make
-from compare.trial.bench.calls import Calls, event_loops
+from compare.trial.bench.callers import (
+    CALLERS,
+    COMPILED_CODE,
+    LOOP,
+    METRICS,
+    Callers,
+    event_loops,
+    sizes_of,
+)
 from compare.trial.bench.comparison import DEFAULT_WORKLOADS, Comparison, workloads_of
 from compare.trial.bench.measure import Bench
 from compare.trial.bench.run import run_comparison
@@ -19,7 +27,7 @@ from compare.trial.bench.sources import trace_source, workload_source
 from compare.trial.bench.task import TASKS
 from compare.trial.bench.work import tapes_of
 from compare.trial.oracle.compiled import AgreementError, expect
-from compare.trial.replay.contestant import ContestantError, contestant
+from compare.trial.replay.contestant import COMPILED, ContestantError, contestant
 from compare.trial.results.metrics import is_counter
 from compare.trial.results.store import latest_run, read_run
 from reports.summary import figures_of
@@ -98,7 +106,18 @@ def test_every_time_is_stored_by_size_task_contestant_and_repeat(run):
 
 
 def test_each_figure_is_in_the_table(run):
-    assert {row.contestant for row in rows(run, "call_time")} == {*names(), *event_loops()}
+    for metric in METRICS:
+        costs = {(row.contestant, row.subject, row.size) for row in rows(run, metric)}
+        assert costs == {
+            *(
+                (name, caller, size)
+                for name in names()
+                for caller in CALLERS
+                for size in sizes_of(caller, max(SIZES))
+                if caller != COMPILED_CODE or contestant(name).engine == COMPILED
+            ),
+            *((name, LOOP, size) for name in event_loops() for size in sizes_of(LOOP, max(SIZES))),
+        }
     for metric in ("advances", "idle_advances"):
         assert {*columns(rows(run, metric), "contestant", "subject")} == {
             (name, subject) for name in names() for subject in ("expiry-clock", "expiry-event")
@@ -110,8 +129,8 @@ def test_each_figure_is_in_the_table(run):
     assert {*columns(rows(run, "in_slots"), "contestant", "size")} == wheels
 
 
-def test_a_task_is_a_size_the_calls_or_a_source(run):
-    tasks = [*(f"pending-{size}" for size in sorted(SIZES)), "calls", "replay-0", "replay-1"]
+def test_a_task_is_a_size_the_callers_or_a_source(run):
+    tasks = [*(f"pending-{size}" for size in sorted(SIZES)), "callers", "replay-0", "replay-1"]
     assert [*run.manifest["tasks"]] == tasks
     assert sum(run.manifest["tasks"].values()) == len(run.rows)
 
@@ -219,11 +238,12 @@ def test_replays_are_repeated_within_the_budget(compare, clock):
 def test_contestants_may_differ_in_parameters_alone(compare, monkeypatch):
     called = []
     monkeypatch.setattr(
-        Calls, "run", lambda calls, step, store: called.append(calls) or store("calls", [])
+        Callers, "run", lambda each, step, store: called.append(each) or store("callers", [])
     )
     timers = ("hashed-wheel", "hashed-wheel/tick=1/wheel-size=64", OWN + "Right")
     run = compare(timers=timers, sizes=(40,), repeats=1, budget=3e9)
-    assert [(calls.budget, calls.seed) for calls in called] == [(1e9, SMALL.seed)]  # a third
+    [callers] = called
+    assert (callers.budget, callers.seed, callers.largest) == (3e9, SMALL.seed, 40)
     described = [(traits["timer"], traits["settings"]) for traits in run.manifest["contestants"]]
     assert described == [
         ("hashed-wheel", {}),
@@ -263,7 +283,7 @@ def test_of_an_interrupted_comparison_the_finished_tasks_stay(
         return
     [path] = (tmp_path / "runs").iterdir()
     assert str(path) in stopped.value.__notes__[0]
-    missing = ["calls", "replay-0", "replay-1"] if after == "calling" else ["replay-1"]
+    missing = ["callers", "replay-0", "replay-1"] if after == "calling" else ["replay-1"]
     run = read_run(path)
     assert run.missing == missing
     assert {row.metric for row in run.rows} >= {"time", "at_rest"}
