@@ -225,9 +225,8 @@ def read_manifest(
         raise error(f'{file} is not the manifest of {kind}: it lacks "format": "{format_}"')
     if manifest.get("version") != version:
         found = manifest.get("version")
-        older = isinstance(found, int) and found < version
-        note = f": {path} is of an older release" if older else ""
-        raise error(f"{file} has version {found!r}; this release reads {version}{note}")
+        older = ", of an older release" if isinstance(found, int) and found < version else ""
+        raise error(f"{file} has version {found!r}{older}; this release reads {version}")
     for name, types in entries.items():
         if name not in manifest or not isinstance(manifest[name], types):
             raise error(f"{file}: {name} is missing or not {_NAMES.get(types, 'valid')}")

@@ -97,7 +97,9 @@ class Sheet:
             rule = f"|{'|'.join([':--', *['--:'] * (len(heads) - 1)])}|"
             lines = [f"| {' | '.join(row)} |" for row in rows]
             parts.append("\n".join([f"| {' | '.join(heads)} |", rule, *lines]))
-        return "\n\n".join([*parts, *filter(None, map(_escaped, self.notes))])
+        notes = map(_escaped, filter(None, self.notes))
+        # Not the items of a list.
+        return "\n\n".join([*parts, *(f"\\{note}" if note[0] in "+-" else note for note in notes)])
 
 
 def _escaped(text: str) -> str:

@@ -217,7 +217,7 @@ def test_the_page(tmp_path, capsys):
         (["nowhere"], r"nowhere does not exist"),
         (["text"], r"text is not a stored replay: it is not a directory"),
         (["empty"], r"empty is not a stored replay: it has no manifest\.json"),
-        (["older"], r"has version 5; this release reads 6: older is of an older release"),
+        (["older"], r"has version 5, of an older release; this release reads 6"),
         (["good", "--run", "runs"], r"cannot be used together"),
         (["good", "--workload", "uniform"], r"--workload is not used"),
     ],

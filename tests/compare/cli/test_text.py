@@ -451,6 +451,7 @@ def test_columns_that_do_not_fit_are_divided():
 
 
 def test_a_sheet_in_markdown_escapes_what_has_a_meaning():
+    assert Sheet(notes=["+  a", "", "-  b"]).markdown() == "\\+  a\n\n\\-  b"
     sheet = Sheet("a_b *", [["", "x|y"], ["<i>", "1"]], ["`note`"])
     assert sheet.markdown() == ("### a_b *\n\n|  | x\\|y |\n|:--|--:|\n| \\<i> | 1 |\n\n\\`note\\`")
     assert sheet.text() == "a_b *\n     x|y\n<i>    1\n`note`"

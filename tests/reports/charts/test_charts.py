@@ -127,6 +127,24 @@ def test_files_are_readable_and_always_the_same(by_name, summary):
     assert "cascading-wheel" in "".join(ElementTree.fromstring(text).itertext())
 
 
+def test_an_element_of_a_page_has_its_marks_and_ids_of_its_own(by_name, summary):
+    numbers = {timer: number for number, timer in enumerate(summary.contestants)}
+    known = set()
+    for picture in by_name.values():
+        root = ElementTree.fromstring(picture.element(numbers))
+        ids = [part.get("id") for part in root.iter() if part.get("id")]
+        assert len(ids) == len({*ids}) and known.isdisjoint(ids), picture.name
+        known.update(ids)
+        data = ("data-series", "data-value")
+        marks = {
+            each.get("id"): [each.get(name) for name in data] for each in root.iterfind(".//{*}g")
+        }
+        for name, mark in picture.marks.items():
+            panel = f"{mark.panel}: " if mark.panel else ""
+            assert marks[name] == [str(numbers[mark.who]), panel + mark.text if mark.text else None]
+        assert "data-series" not in picture.svg()
+
+
 def test_no_global_state_of_matplotlib_is_touched(by_name):
     import matplotlib as mpl
 

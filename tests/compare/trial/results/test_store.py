@@ -204,7 +204,7 @@ def change_a_bit(run):
         (shutil.rmtree, "does not exist"),
         (with_manifest(format="wheelwork-trace"), "is not the manifest of a stored run"),
         (with_manifest(version=7), "has version 7; this release reads 6"),
-        (with_manifest(version=5), "has version 5; this release reads 6: "),
+        (with_manifest(version=5), "has version 5, of an older release; this release reads 6"),
         (with_manifest(kind=None), "kind is missing or not a string"),
         (with_manifest(machine=5), "machine is missing or not an object"),
         (with_manifest(commit=5), "commit is missing or not valid"),
