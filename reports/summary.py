@@ -15,8 +15,15 @@ from compare.trial.bench.task import BY_NAME, TASKS, Task
 from compare.trial.purgatory.figures import Row, trials_of
 from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.replay.lateness import lateness_text
-from compare.trial.results.metrics import METRICS, is_counter
-from compare.trial.results.store import PURGATORY, REPLAY, Run, RunError, contestant_entry
+from compare.trial.results.metrics import METRICS, TIMED, is_counter
+from compare.trial.results.store import (
+    PURGATORY,
+    REPLAY,
+    SUMMARY,
+    Run,
+    RunError,
+    contestant_entry,
+)
 from reports.diff import YARDSTICK, Difference
 from reports.select import Key, Selection, estimates, pivot, where
 from reports.statistics import Estimate, fastest
@@ -147,8 +154,8 @@ class Summary:
     contestants: tuple[StoredContestant, ...]
     sources: tuple[StoredSource, ...] = ()  # in the order in which they were replayed
     figures: Selection = field(default_factory=dict)
-    #: by contestant and subject: the size at which it took longer than the budget, None of a source
-    over_budget: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
+    #: by contestant, subject and metric: the size at which it took too long, None of a source
+    over_budget: Mapping[tuple[str, str, str], int | None] = field(default_factory=dict)
     trials: Sequence[Row] = ()  # of the enqueue experiment
     of_shards: bool = False  # samples are shards, each replayed once
     missing: Sequence[str] = ()  # tasks of a run that was interrupted
@@ -163,7 +170,7 @@ class Summary:
     def tasks(self) -> list[Task]:
         """The tasks that were measured, also if every contestant was over budget."""
         names = {key.subject for key in self.where(metric="time").figures}
-        names |= {subject for (_, subject), size in self.over_budget.items() if size is not None}
+        names |= {subject for _, subject, metric in self.over_budget if metric == "time"}
         return [task for task in TASKS if task.name in names]
 
     @cached_property
@@ -200,7 +207,9 @@ class Summary:
 
     def curves(self, metric: str, subject: str) -> Mapping[StoredContestant, dict[int, Estimate]]:
         """The estimates of a metric by contestant and size, ascending."""
-        found = pivot(where(self.figures, metric=metric, subject=subject), "contestant", "size")
+        selected = where(self.figures, metric=metric, subject=subject)
+        sized = {key: each for key, each in selected.items() if key.size is not None}
+        found = pivot(sized, "contestant", "size")
         return {
             timer: {size: found[timer.label][size] for size in sorted(found[timer.label])}
             for timer in self.contestants
@@ -228,7 +237,7 @@ class Summary:
         """A text for each task and source that was over budget, with the timers concerned."""
         sources = {source.name: source.short for source in self.sources}
         by_label = {timer.label: timer for timer in self.contestants}
-        for (label, subject), size in self.over_budget.items():
+        for (label, subject, _), size in self.over_budget.items():
             title = sources.get(subject, "") if size is None else BY_NAME[subject].title.lower()
             at = f" at {count(size)}" if size else ""
             yield f"{by_label[label].full}, {title}: over budget{at}"
@@ -272,12 +281,12 @@ def figures_of(*runs: Run) -> Summary:
     """Reduce the samples of a run, or of several grids, each a source of its own. O(rows).
 
     Raises:
-        RunError: A manifest lacks what describes a contestant, or there are no figures.
+        RunError: A manifest lacks what describes a contestant.
     """
     entries: dict[str, Mapping[str, Any]] = {}
     sources: list[StoredSource] = []
     figures: dict[Key, Estimate] = {}
-    over_budget: dict[tuple[str, str], int | None] = {}
+    over_budget: dict[tuple[str, str, str], int | None] = {}
     trials: list[Row] = []
     for run in runs:
         _check(run)
@@ -304,9 +313,9 @@ def figures_of(*runs: Run) -> Summary:
                 sources.append(StoredSource(name, entry["unit"], entry, own))
         figures |= estimates(rows)
         over_budget |= {
-            (row.contestant, row.subject): row.size
+            (row.contestant, row.subject, row.metric): row.size
             for row in rows
-            if row.metric in ("time", "replay_time") and row.value is None
+            if row.metric in TIMED and row.value is None
         }
     for source in sources:
         for key, time in where(figures, subject=source.name, metric="replay_time").items():
@@ -352,7 +361,7 @@ def _check(run: Run) -> None:
 
 def _shown(run: Run) -> str:
     """The path of a grid: of the results, if it is their summary."""
-    return str(run.path.parent if run.path.name == "summary" else run.path)
+    return str(run.path.parent if run.path.name == SUMMARY else run.path)
 
 
 def _manifest(runs: Sequence[Run]) -> Mapping[str, Any]:

@@ -167,7 +167,7 @@ def cells(
         else:
             heading = metric.heading
         if mine is None:
-            shown[heading] = _missing(summary, timer, subject) if timed else NOTHING
+            shown[heading] = _missing(summary, (timer.label, subject, name)) if timed else NOTHING
         elif wanted == RATIO and base:
             ratio = mine.value / base.value
             shown[heading] = Entry(formats.ratio(ratio), best=best, value=ratio)
@@ -176,10 +176,10 @@ def cells(
     return shown
 
 
-def _missing(summary: Summary, timer: StoredContestant, subject: str) -> Entry:
-    if (timer.label, subject) not in summary.over_budget:
+def _missing(summary: Summary, key: tuple[str, str, str]) -> Entry:
+    if key not in summary.over_budget:
         return NOTHING
-    size = summary.over_budget[timer.label, subject]
+    size = summary.over_budget[key]
     return Entry("", f"over budget at {formats.count(size)}" if size else "over budget", value=LAST)
 
 

@@ -91,8 +91,7 @@ def _figures(summary: Summary) -> Iterable[Mapping[str, Any]]:
             elif len(metric.statistics) > 1:
                 figure[name] = statistic(name).value(estimate)
         yield figure
-    for (contestant, subject), size in summary.over_budget.items():
-        name = "time" if size else "replay_time"
+    for (contestant, subject, name), size in summary.over_budget.items():
         what = {"contestant": contestant, "subject": subject, "size": size, "metric": name}
         yield {**what, "value": None, "note": "over budget"}
 

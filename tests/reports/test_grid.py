@@ -7,16 +7,16 @@ import pytest
 
 from compare.base import formats
 from compare.cli.main import main
-from compare.trial.pipeline.summarise import SUMMARY, summary_of
+from compare.trial.pipeline.summarise import summary_of
 from compare.trial.replay.contestant import contestant
 from compare.trial.results.metrics import METRICS
 from compare.trial.results.schema import rows_of
-from compare.trial.results.store import contestant_entry, read_run
+from compare.trial.results.store import SUMMARY, contestant_entry, read_run
 from reports.catalogue import plots, workloads_table
 from reports.charts import pictures
 from reports.method import described
 from reports.summary import figures_of
-from tests.reports.stored import replay_rows, store_grid
+from tests.reports.stored import replay_rows, store, store_grid
 from timers.kernels.counters import COUNTERS
 
 TIMERS = (
@@ -218,6 +218,7 @@ def test_the_page(tmp_path, capsys):
         (["text"], r"text is not a stored replay: it is not a directory"),
         (["empty"], r"empty is not a stored replay: it has no manifest\.json"),
         (["older"], r"has version 5, of an older release; this release reads 6"),
+        (["runs/{}"], r"is not a summary of replayed results; show it with --run"),
         (["good", "--run", "runs"], r"cannot be used together"),
         (["good", "--workload", "uniform"], r"--workload is not used"),
     ],
@@ -229,8 +230,9 @@ def test_nonsense_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):
     manifest = write(tmp_path / "older") / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"version": 5}))
     (tmp_path / "empty").mkdir()
+    run = store(tmp_path / "runs", []).name
     before = sorted(tmp_path.rglob("*"))
-    assert main(["report", "--replayed", *arguments]) == 2
+    assert main(["report", "--replayed", *(text.format(run) for text in arguments)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert re.fullmatch(rf"wheelwork: error: [^\n]*{said}[^\n]*\n", err), err

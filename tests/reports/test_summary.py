@@ -14,6 +14,7 @@ from reports.catalogue import MEDIAN, workloads_table
 from reports.statistics import Estimate
 from reports.summary import Summary, contestants_of, figures_of, leaders
 from tests.reports.primes import LABELS, OWN, SIZES, SOURCES, WHO
+from tests.reports.stored import replay_rows
 from tests.reports.synthetic import write_synthetic
 from tests.words import one_line
 
@@ -122,3 +123,23 @@ def test_a_damaged_manifest_is_one_line(tmp_path, damage):
     (path / "manifest.json").write_text(json.dumps(manifest))
     with one_line(RunError, re.escape(str(path))):
         figures_of(read_run(path))
+
+
+def test_a_trace_may_have_the_name_of_a_task(primes, distinct):
+    about = {**primes.sources[OWN[0]], "name": "hold"}
+    sources = [*primes.run.manifest["sources"], about]
+    rows = [*primes.run.rows, *replay_rows("delay-queue", "hold", [3.0, 4.0], comparisons=7.0)]
+    rows += replay_rows("heapq-delay-queue", "hold", None)
+    manifest = {**primes.run.manifest, "sources": sources}
+    both = figures_of(dataclasses.replace(primes.run, rows=rows, manifest=manifest))
+    assert both.sources[-1].name == "hold" and both.tasks == distinct.tasks
+    for metric in ("time", "comparisons"):
+        curves = [
+            {timer.label: curve for timer, curve in summary.curves(metric, "hold").items()}
+            for summary in (both, distinct)
+        ]
+        assert curves[0] == curves[1]
+    assert set(both.over_budget) - set(distinct.over_budget) == {
+        ("heapq-delay-queue", "hold", "replay_time")
+    }
+    assert both.sizes == distinct.sizes

@@ -54,7 +54,6 @@ from compare.trial.pipeline.results import (
     results_manifest,
     timer_name,
 )
-from compare.trial.pipeline.summarise import SUMMARY
 from compare.trial.replay.contestant import COMPILED, Contestant, contestant
 from compare.trial.replay.engine import (
     OPERATIONS_AT_ONCE,
@@ -64,6 +63,7 @@ from compare.trial.replay.engine import (
     TimerOnShard,
     batches,
 )
+from compare.trial.results.store import SUMMARY
 from timers.kernels.jit import source_digest
 
 if TYPE_CHECKING:

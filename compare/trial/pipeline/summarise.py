@@ -15,13 +15,18 @@ from compare.base.quantiles import QUANTILES
 from compare.trial.pipeline.results import OPTIONS, Results, ResultsError, open_results
 from compare.trial.replay.outcome import Outcome
 from compare.trial.results.schema import Row, rows_of
-from compare.trial.results.store import FORMAT, REPLAY, Run, Writer, contestant_entry, read_run
+from compare.trial.results.store import (
+    FORMAT,
+    REPLAY,
+    SUMMARY,
+    Run,
+    Writer,
+    contestant_entry,
+    read_run,
+)
 
 if TYPE_CHECKING:
     from compare.trial.pipeline.verify import Verification
-
-SUMMARY = "summary"
-"""The run in the directory of the results."""
 
 _CHECKED = {
     "compiled": "every expiry, by the compiled oracle, as part of the replay",
@@ -73,7 +78,10 @@ def summary_of(path: str | os.PathLike[str]) -> Run:
     if path.exists() and not has_format(path / MANIFEST, FORMAT):
         own = path / SUMMARY
         return read_run(own) if own.exists() else summarise(path)
-    return read_run(path)
+    run = read_run(path)
+    if run.manifest["kind"] != REPLAY:
+        raise ResultsError(f"{path} is not a summary of replayed results; show it with --run")
+    return run
 
 
 def _manifest(results: Results, checked: str) -> dict[str, Any]:

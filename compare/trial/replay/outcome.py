@@ -1,7 +1,4 @@
-"""The outcome of a replay, of one tape, one shard or all shards together.
-
-Every table of replays takes its columns from `columns`.
-"""
+"""The outcome of a replay, of one tape, one shard or all shards together."""
 
 import operator
 from collections.abc import Mapping
@@ -55,11 +52,6 @@ class Outcome:
         """Nanoseconds per operation of the tape, expiries included."""
         return self.seconds * 1e9 / max(self.operations, 1)
 
-    def row(self) -> dict[str, Any]:
-        """The values of `columns`, by name."""
-        row = {name: getattr(self, name) for name in (*NUMBERS, "counters")}
-        return row | {f"lateness_{name}": getattr(self.lateness, name) for name in _LATENESS}
-
     def figures(self) -> dict[str, float | None]:
         """The outcome for the table of results: counts, lateness, and counters per operation."""
         counters = (self.counters or {}).items()
@@ -71,8 +63,9 @@ class Outcome:
 
     def stored(self) -> dict[str, Any]:
         """The values of `stored_columns`, by name."""
-        bins = {name: getattr(self.lateness, name).tolist() for name in _BINS}
-        return self.row() | {f"lateness_{name}": values for name, values in bins.items()}
+        row = {name: getattr(self, name) for name in (*NUMBERS, "counters")}
+        row |= {f"lateness_{name}": getattr(self.lateness, name) for name in _LATENESS}
+        return row | {f"lateness_{name}": getattr(self.lateness, name).tolist() for name in _BINS}
 
     def as_json(self) -> dict[str, Any]:
         """The outcome for JSON, with a summary of the lateness."""
@@ -93,10 +86,11 @@ _LATENESS = {"min": int, "median": float, "max": int}
 _BINS = ("values", "counts")
 
 
-def columns() -> list[tuple[str, Any]]:
+def stored_columns() -> list[tuple[str, Any]]:
     """The columns of a table of outcomes, with their Arrow types.
 
-    Counters are null if nothing was counted, lateness if nothing fired.
+    Counters are null if nothing was counted, lateness if nothing fired. The distribution of the
+    lateness is the last.
     """
     import pyarrow as pa
 
@@ -105,14 +99,8 @@ def columns() -> list[tuple[str, Any]]:
         *((name, types[kind]) for name, kind in NUMBERS.items()),
         ("counters", pa.map_(pa.string(), pa.int64())),
         *((f"lateness_{name}", types[kind]) for name, kind in _LATENESS.items()),
+        *((f"lateness_{name}", pa.list_(pa.int64())) for name in _BINS),
     ]
-
-
-def stored_columns() -> list[tuple[str, Any]]:
-    """`columns`, and the distribution of the lateness, from which an outcome can be made again."""
-    import pyarrow as pa
-
-    return [*columns(), *((f"lateness_{name}", pa.list_(pa.int64())) for name in _BINS)]
 
 
 def outcome_of(row: Mapping[str, Any]) -> Outcome:

@@ -66,6 +66,9 @@ VERSION = 6
 COMPARISON, PURGATORY, REPLAY = "comparison", "purgatory", "replay"
 """The kinds of runs."""
 
+SUMMARY = "summary"
+"""The run in a directory of replayed results."""
+
 _ENTRIES: Mapping[str, type | tuple[type, ...]] = {
     "kind": str,
     "created": str,

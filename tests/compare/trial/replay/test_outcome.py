@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.trial.replay.outcome import NUMBERS, Outcome, columns, outcome_of
+from compare.trial.replay.outcome import NUMBERS, Outcome, outcome_of, stored_columns
 from tests.compare.trial.replay.test_lateness import of
 
 OUTCOMES = st.builds(
@@ -33,15 +33,14 @@ def test_outcomes_add_up(outcome, other):
 
 
 @given(OUTCOMES)
-def test_a_row_holds_everything_but_the_distribution(outcome):
-    schema = pa.schema(columns())
+def test_a_row_holds_everything(outcome):
+    schema = pa.schema(stored_columns())
     outcome = replace(outcome, seconds=float(outcome.seconds))
-    row = outcome.row()
+    row = outcome.stored()
     assert list(row) == schema.names
     (read,) = pa.Table.from_pylist([row], schema=schema).to_pylist()
+    assert outcome_of(read) == outcome
     late = outcome.lateness
-    stored = {"lateness_values": late.values.tolist(), "lateness_counts": late.counts.tolist()}
-    assert outcome_of(read | stored) == outcome
     assert [read[f"lateness_{name}"] for name in ("min", "median", "max")] == [
         late.min,
         late.median,
@@ -63,3 +62,17 @@ def test_json_has_the_numbers_the_counters_and_a_summary_of_lateness():
 def test_time_per_operation():
     assert Outcome(operations=4, seconds=2e-9).ns_per_operation == 0.5
     assert Outcome().ns_per_operation == 0.0
+
+
+@given(OUTCOMES)
+def test_figures_are_per_operation_where_work_is_counted(outcome):
+    figures = outcome.figures()
+    counters = outcome.counters or {}
+    assert {name: figures.pop(name) for name in counters} == {
+        name: count / max(outcome.operations, 1) for name, count in counters.items()
+    }
+    late = {
+        f"lateness_{name}": figures.pop(f"lateness_{name}") for name in ("min", "median", "max")
+    }
+    assert late["lateness_median"] == outcome.lateness.median
+    assert figures == {name: getattr(outcome, name) for name in NUMBERS if name != "seconds"}
