@@ -77,7 +77,8 @@ def values(summary: Summary, run: Run) -> dict[str, Any]:
 def _figures(summary: Summary) -> Iterable[Mapping[str, Any]]:
     for key, estimate in summary.figures.items():
         metric = metric_named(key.metric)
-        figure = {**key._asdict(), "unit": metric.unit, "value": _number(estimate.value)}
+        about = {"unit": metric.unit, "better": metric.better or None}
+        figure = {**key._asdict(), **about, "value": _number(estimate.value)}
         if metric.better and not metric.per_operation and estimate.n > 1:
             figure |= {"low": estimate.low, "high": estimate.high, "n": estimate.n}
         for name in metric.statistics:

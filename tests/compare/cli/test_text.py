@@ -158,7 +158,7 @@ def test_a_comparison_as_json_has_the_statistics_of_each_metric(run):
             assert shown_figures[(*key, metric)]["value"] == wanted
     samples = [row.value for row in run.rows if row[:4] == ("delay-queue", "hold", 1000, "time")]
     time = shown_figures["delay-queue", "hold", 1000, "time"]
-    assert (time["n"], time["unit"], time["ratio"]) == (5, "ns", 1.0)
+    assert (time["n"], time["unit"], time["better"], time["ratio"]) == (5, "ns", "lower", 1.0)
     assert (time["least"], time["greatest"]) == (min(samples), max(samples))
     assert time["p90"] == max(samples)  # of five
     assert time["low"] <= time["median"] == time["value"] <= time["high"]

@@ -88,7 +88,7 @@ def test_results_of_another_trace_are_refused(results):
 @pytest.mark.parametrize(
     ("entries", "says"),
     [
-        ({"version": 3}, "has version 3; this release reads 4"),
+        ({"version": 3}, "has version 3, of an older release; this release reads 4"),
         ({"timers": ["delay-queue"]}, "each of timers must have a name and settings"),
         ({"timers": [{"name": "delay-queue"}]}, "each of timers must have a name and settings"),
         ({"timers": None}, "timers is missing or not a list"),
