@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from compare.base import formats
 from compare.trial.bench.callers import METRICS
-from compare.trial.bench.task import HOLD
 from compare.trial.replay.engine import OPERATIONS_AT_ONCE
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import is_counter
@@ -63,10 +62,8 @@ def tabulate(
 # ---- times
 
 
-def times(summary: Summary) -> Section | None:
-    """The time of an operation against the number of pending timers."""
-    if not summary.tasks:
-        return None
+def times_lead(summary: Summary) -> str:
+    """What the charts show, and what was over budget."""
     notes = [
         "What one operation costs as the number of pending timers (N) grows. Markers show the "
         "median of the samples, bars the range from the least to the greatest. Axes are "
@@ -79,7 +76,12 @@ def times(summary: Summary) -> Section | None:
             f"What takes a timer longer than {summary.manifest['parameters']['budget']:g} s is "
             "over budget, and is not run with more timers pending."
         )
-    table = tabulate(
+    return " ".join(notes)
+
+
+def times(summary: Summary) -> Table:
+    """The time of an operation against the number of pending timers."""
+    return tabulate(
         summary,
         "times",
         "Time per operation",
@@ -90,11 +92,13 @@ def times(summary: Summary) -> Section | None:
             for size in summary.sizes
         },
         f"{BOLD} Expiry is the time for each timer that fires.",
-        {"size": formats.size(summary.sizes[-1]), "statistic": MEDIAN},
+        {"size": _largest(summary.sizes), "statistic": MEDIAN},
         ranked=True,
     )
-    title = "Time against the number of pending timers"
-    return Section("times", title, lead=" ".join(notes), tables=[table])
+
+
+def _largest(sizes: Sequence[int]) -> str:
+    return formats.size(max(sizes, default=0))
 
 
 def times_plots(summary: Summary) -> Plots:
@@ -139,10 +143,17 @@ def _curves(
 # ---- callers
 
 
-def callers(summary: Summary) -> Section | None:
-    """The costs of each way of calling, beside event loops."""
-    if not summary.callers:
-        return None
+def callers_lead(summary: Summary) -> str:
+    """What the costs are, and what event loops cost."""
+    return (
+        "CPU time with N timers pending: of a start and the cancel of a random timer; of a start "
+        "and the expiry; and of a step of the clock with nothing due. A SystemTimer and an event "
+        "loop move their own clocks." + _beside(summary)
+    )
+
+
+def callers(summary: Summary) -> Table:
+    """The costs of each way of calling."""
     places: dict[Heading, Sequence[Wanted]] = {
         (TITLES[caller][0], formats.size(size)): [(name, caller, size) for name in METRICS]
         for caller in summary.callers
@@ -150,24 +161,16 @@ def callers(summary: Summary) -> Section | None:
             {key.size or 0 for key in summary.where(subject=caller, metric=METRICS).figures}
         )
     }
-    table = tabulate(
+    chosen = {"caller": TITLES[summary.callers[0]][0], "size": [*places][-1][1]} if places else {}
+    return tabulate(
         summary,
         "callers",
         "Costs of a caller",
         ("caller", "size", "figure"),
         places,
         f"Median and range, in ns. {BOLD}",
-        {"caller": TITLES[summary.callers[0]][0], "size": [*places][-1][1]},
+        chosen,
         ranked=True,
-    )
-    return Section(
-        "callers",
-        "What a program pays",
-        lead="CPU time with N timers pending: of a start and the cancel of a random timer; of a "
-        "start and the expiry; and of a step of the clock with nothing due. A SystemTimer and an "
-        "event loop move their own clocks." + _beside(summary),
-        tables=[table],
-        folded=True,
     )
 
 
@@ -193,21 +196,7 @@ _NAME = 16  # characters of a source below its column
 _FEW_PRECISIONS = 2  # up to this number, the charts of time and lateness suffice
 
 
-def workloads(summary: Summary) -> Section | None:
-    """Replays of whole workloads and traces: time and precision."""
-    if not summary.sources:
-        return None
-    return Section(
-        "workloads",
-        "Whole workloads: time and precision",
-        lead="Recorded or generated traffic, replayed from the first operation to the last expiry. "
-        "A timer with a coarse tick saves work by firing late or early, so its times are not "
-        "directly comparable with those of an exact timer.",
-        tables=[workloads_table(summary)],
-    )
-
-
-def workloads_table(summary: Summary) -> Table:
+def workloads(summary: Summary) -> Table:
     """A table of each timer's results and times on each source."""
     about = (
         "Times are those of all shards together; lateness is that of all timers that fired; memory "
@@ -225,7 +214,7 @@ def workloads_table(summary: Summary) -> Table:
         ("source", "figure"),
         {(summary.called(source),): _of_source(summary, source) for source in summary.sources},
         f"{about} {BOLD}",
-        {"source": summary.called(summary.sources[0])},
+        {"source": summary.called(summary.sources[0])} if summary.sources else {},
         ranked=True,
     )
 
@@ -308,13 +297,11 @@ def trade_off_plots(summary: Summary) -> Plots:
 # ---- memory
 
 
-def memory(summary: Summary) -> Section | None:
+def memory(summary: Summary) -> Table:
     """Memory per pending timer, and the cost of growing."""
     curves = summary.curves("at_rest", MEMORY)
     sizes = sorted({size for curve in curves.values() for size in curve})
-    if not sizes:
-        return None
-    table = tabulate(
+    return tabulate(
         summary,
         "memory",
         "Memory for each pending timer, and one timer more than there is room for",
@@ -328,14 +315,7 @@ def memory(summary: Summary) -> Section | None:
         "Bytes for each pending timer: when all room is used, at most while the timer grows, and "
         "from then on, since capacity is never given back. The pause is the time of the one insert "
         "that makes it grow: median, and the least and the greatest sample.",
-        {"size": formats.size(sizes[-1])},
-    )
-    return Section(
-        "memory",
-        "Memory",
-        lead="What a pending timer takes, and what happens when there is no room for one more.",
-        tables=[table],
-        folded=True,
+        {"size": _largest(sizes)},
     )
 
 
@@ -353,40 +333,37 @@ def memory_plots(summary: Summary) -> Plots:
 # ---- counted work
 
 
-def work(summary: Summary) -> Section | None:
+def work_lead(summary: Summary) -> str:
+    """What the counts are."""
+    uncompiled = any(not timer.compiled for timer in summary.contestants)
+    return (
+        "What the same operations did inside the timer. These counts explain the times, and "
+        "they are the same on every machine. Both axes of the charts are logarithmic, so zero is "
+        "not drawn. Where lines overlap, hide one in the legend."
+        + " Timers without a compiled kernel count only calls to advance."
+        * uncompiled
+    )
+
+
+def work(summary: Summary) -> Table:
     """The cost counters of the tasks."""
     tasks = [task for task in summary.tasks if summary.counters(task.name)]
-    table = tabulate(
+    return tabulate(
         summary,
         "work",
         "Counted work per operation",
         ("operation", "size", "counter"),
         {
             (task.title, formats.size(size)): [
-                (name, task.name, size)
-                for name in [*summary.counters(task.name), *(["in_slots"] if task == HOLD else [])]
+                (name, task.name, size) for name in [*summary.counters(task.name), "in_slots"]
             ]
             for task in summary.tasks
-            if task in tasks or task == HOLD
             for size in summary.sizes
         },
         "In slots: the share of the pending timers that are in the slots of a wheel while it is "
         "held. The others wait in a list, until the wheel reaches that far or for the end of the "
         "tick; with a low share, the time of hold is that of the list.",
-        {"operation": tasks[-1].title, "size": formats.size(summary.sizes[-1])} if tasks else {},
-    )
-    if not table.rows:
-        return None
-    uncompiled = any(not timer.compiled for timer in summary.contestants)
-    return Section(
-        "work",
-        "Counted work: why the times are what they are",
-        lead="What the same operations did inside the timer. These counts explain the times, and "
-        "they are the same on every machine. Both axes of the charts are logarithmic, so zero is "
-        "not drawn. Where lines overlap, hide one in the legend."
-        + (" Timers without a compiled kernel count only calls to advance." if uncompiled else ""),
-        tables=[table],
-        folded=True,
+        {"operation": tasks[-1].title, "size": _largest(summary.sizes)} if tasks else {},
     )
 
 
@@ -423,20 +400,19 @@ def work_plots(summary: Summary) -> Plots:
 _DOES, _SUITS = "what it does", "what it costs and suits"
 
 
-def schemes(summary: Summary) -> Section | None:
-    """The declared traits of each scheme."""
-    if not summary.contestants:
-        return None
+def schemes_lead(summary: Summary) -> str:
+    """What is declared, and what was checked."""
     checked = "" if summary.of_shards else "Expiries are checked before anything is timed. "
-    rows = {timer: _traits(timer) for timer in summary.contestants}
-    return Section(
-        "schemes",
-        "The schemes",
-        lead=f"What each scheme declares about itself. {checked}"
-        "The tests check the counted work against the declared costs.",
-        tables=[Table("schemes", "Traits", ("about", "trait"), rows, chosen={"about": _DOES})],
-        folded=True,
+    return (
+        f"What each scheme declares about itself. {checked}"
+        "The tests check the counted work against the declared costs."
     )
+
+
+def schemes(summary: Summary) -> Table:
+    """The declared traits of each scheme."""
+    rows = {timer: _traits(timer) for timer in summary.contestants}
+    return Table("schemes", "Traits", ("about", "trait"), rows, chosen={"about": _DOES})
 
 
 def _traits(timer: StoredContestant) -> Row:
@@ -463,42 +439,84 @@ def _traits(timer: StoredContestant) -> Row:
     return {(_DOES, "scheme"): Entry(traits["scheme"], parameters), **entries}
 
 
-def prose(name: str, title: str) -> Callable[[Summary], Section | None]:
-    """Return a function that makes a section from its template alone."""
-    section = Section(name, title, template=f"{name}.html", folded=True)
-    return lambda summary: section if summary.contestants else None
-
-
 # ---- the catalogue
 
 
 class Item(NamedTuple):
-    """A section of the page: a function for its words and tables, and others for its charts."""
+    """A section of the page, which is shown if it has a table with rows or words of its own."""
 
-    section: Callable[[Summary], Section | None]
+    title: str
+    lead: str | Callable[[Summary], str] = ""
+    tables: tuple[Callable[[Summary], Table], ...] = ()
     plots: tuple[Callable[[Summary], Plots], ...] = ()
+    folded: bool = True  # behind its heading, until the reader opens it
+    headline: Callable[[Summary], str] = lambda summary: ""
+    terms: Callable[[Summary], Mapping[str, Sequence[str]]] = lambda summary: {}
+    template: str = ""  # of its prose, which is about timers
 
 
 SECTIONS: Mapping[str, Item] = {
-    "changes": Item(changes.section),
-    "times": Item(times, (times_plots,)),
-    "callers": Item(callers),
-    "workloads": Item(workloads, (replays_plots, trade_off_plots)),
-    "memory": Item(memory, (memory_plots,)),
-    "purgatory": Item(purgatory.section, (purgatory.plots,)),
-    "work": Item(work, (work_plots,)),
-    "schemes": Item(schemes),
-    "reading": Item(prose("reading", "How to read this page")),
-    "method": Item(method.section),
-    "limits": Item(prose("limits", "What these figures cannot say")),
+    "changes": Item("Since the run before", "", (changes.table,), headline=changes.headline),
+    "times": Item(
+        "Time against the number of pending timers",
+        times_lead,
+        (times,),
+        (times_plots,),
+        folded=False,
+    ),
+    "callers": Item("What a program pays", callers_lead, (callers,)),
+    "workloads": Item(
+        "Whole workloads: time and precision",
+        "Recorded or generated traffic, replayed from the first operation to the last expiry. A "
+        "timer with a coarse tick saves work by firing late or early, so its times are not "
+        "directly comparable with those of an exact timer.",
+        (workloads,),
+        (replays_plots, trade_off_plots),
+        folded=False,
+    ),
+    "memory": Item(
+        "Memory",
+        "What a pending timer takes, and what happens when there is no room for one more.",
+        (memory,),
+        (memory_plots,),
+    ),
+    "purgatory": Item(
+        "Requests that wait: the enqueue experiment",
+        purgatory.LEAD,
+        (purgatory.of_rates, purgatory.of_memory),
+        (purgatory.plots,),
+        folded=False,
+        headline=purgatory.headline,
+    ),
+    "work": Item(
+        "Counted work: why the times are what they are", work_lead, (work,), (work_plots,)
+    ),
+    "schemes": Item("The schemes", schemes_lead, (schemes,)),
+    "reading": Item("How to read this page", template="reading.html"),
+    "method": Item("How it was measured", terms=method.terms, template="method.html"),
+    "limits": Item("What these figures cannot say", template="limits.html"),
 }
 """The sections by name, in the order of the page."""
 
 
+def section(name: str, summary: Summary) -> Section | None:
+    """Make a section; None if there are no figures for it."""
+    item = SECTIONS[name]
+    made = (table(summary) for table in item.tables)
+    tables = [table for table in made if table.rows]
+    terms = item.terms(summary)
+    template = item.template if summary.contestants else ""
+    lead = item.lead if isinstance(item.lead, str) else item.lead(summary)
+    headline = item.headline(summary)
+    if not (tables or headline or terms or template):
+        return None
+    return Section(name, item.title, headline, lead, tables, terms, template, item.folded)
+
+
 def sections(summary: Summary) -> list[Section]:
     """Make the sections for which there are figures."""
-    made = (item.section(summary) for item in SECTIONS.values())
-    return [section for section in made if section is not None]
+    made = (section(name, summary) for name in SECTIONS)
+    return [each for each in made if each is not None]
 
 
 def plots(summary: Summary) -> dict[str, list[Plot]]:

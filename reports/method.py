@@ -7,13 +7,12 @@ from typing import Any
 from compare.base import formats
 from compare.traffic.tapes.description import Description
 from reports.summary import StoredSource, Summary
-from reports.tables import Section
 
 
-def section(summary: Summary) -> Section:
-    """Make the section: everything known about the measurement."""
+def terms(summary: Summary) -> dict[str, Sequence[str]]:
+    """Return everything known about the measurement, by title."""
     manifest = summary.manifest
-    terms: dict[str, Sequence[str]] = {
+    known: dict[str, Sequence[str]] = {
         "When": [manifest["created"]],
         "Command": [shlex.join(map(str, manifest["command"]))],
         "Code": [_commit(manifest)],
@@ -30,9 +29,7 @@ def section(summary: Summary) -> Section:
         "Over budget": [*summary.stopped()] or ["nothing"],
         "Not finished": summary.missing,
     }
-    shown = {term: texts for term, texts in terms.items() if texts}
-    prose, title = "method.html" if summary.contestants else "", "How it was measured"
-    return Section("method", title, terms=shown, template=prose, folded=True)
+    return {term: texts for term, texts in known.items() if texts}
 
 
 def _commit(manifest: Mapping[str, Any]) -> str:

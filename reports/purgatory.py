@@ -1,6 +1,6 @@
 """The enqueue experiment: two designs of a purgatory under the same requests."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,28 +19,16 @@ from compare.trial.purgatory.figures import (
 from reports.plots import CURVES, Panel, Plot, Plots, Point
 from reports.statistics import Estimate
 from reports.summary import Subject, Summary
-from reports.tables import Entry, Section, Table, figures, plain_row
+from reports.tables import Entry, Table, figures, plain_row
 from reports.trials import Cases, by_case
 
-
-def section(summary: Summary) -> Section | None:
-    """Make the section: the rates that both designs sustain, and their costs."""
-    rows = summary.trials
-    if not rows:
-        return None
-    return Section(
-        "purgatory",
-        "Requests that wait: the enqueue experiment",
-        headline=_headline(rows),
-        lead="A purgatory holds requests until they are answered or time out, here after 200 ms. "
-        "Each request watches 3 of 100 keys. The new design takes an answered request out of its "
-        "timing wheel at once, and purges the lists of watchers by an estimate. The old one "
-        "leaves it in a delay queue, and a reaper scans queue and lists when they are too long. "
-        "The loads “low” and “high” are those of the workloads lognormal-low and lognormal-high.",
-        tables=[table for table in (of_rates(rows), of_memory(rows)) if table.rows],
-    )
-
-
+LEAD = (
+    "A purgatory holds requests until they are answered or time out, here after 200 ms. Each "
+    "request watches 3 of 100 keys. The new design takes an answered request out of its timing "
+    "wheel at once, and purges the lists of watchers by an estimate. The old one leaves it in a "
+    "delay queue, and a reaper scans queue and lists when they are too long. The loads “low” and "
+    "“high” are those of the workloads lognormal-low and lognormal-high."
+)
 _RATES = (
     *("cpu_us", "gc_us", "peak_bytes", "late_p50_ms", "late_p99_ms", "late_max_ms"),
     *("share_expired", "estimated_total", "exact_total", "estimate_error"),
@@ -48,10 +36,10 @@ _RATES = (
 _MEMORY = ("interval", "requests", "peak_bytes", "failed")
 
 
-def of_rates(rows: Sequence[Row]) -> Table:
+def of_rates(summary: Summary) -> Table:
     """Both designs in real time at the highest rate that they kept up with."""
-    highest, shown = saturation(rows), {}
-    for case, rates in by_case(rows, RATE).items():
+    highest, shown = saturation(summary.trials), {}
+    for case, rates in by_case(summary.trials, RATE).items():
         rate, failed = highest[case.load, case.design]
         row = median_row(rates.get(rate) or next(iter(rates.values())))
         reached = Entry(formats.count(rate), "" if failed else "or more", value=rate)
@@ -70,11 +58,11 @@ def of_rates(rows: Sequence[Row]) -> Table:
     )
 
 
-def of_memory(rows: Sequence[Row]) -> Table:
+def of_memory(summary: Summary) -> Table:
     """The trials with little memory."""
     medians = {
         case: median_row(same)
-        for case, trials in by_case(rows, MEMORY).items()
+        for case, trials in by_case(summary.trials, MEMORY).items()
         for same in trials.values()
     }
     room, rate = next(((row["memory_bytes"], row["rate"]) for row in medians.values()), (0, 0))
@@ -90,9 +78,9 @@ def of_memory(rows: Sequence[Row]) -> Table:
     )
 
 
-def _headline(rows: Sequence[Row]) -> str:
+def headline(summary: Summary) -> str:
     """The two designs where half of the requests time out."""
-    highest = saturation(rows)
+    highest = saturation(summary.trials)
     texts = []
     for design in (PURGING, SCANNING):
         rate, failed = highest.get(("high", design), (0, False))

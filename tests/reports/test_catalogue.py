@@ -11,8 +11,18 @@ from compare.trial.bench.callers import CALLERS, COMPILED_CODE
 from compare.trial.bench.task import HOLD, TASKS
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import METRICS
-from reports import catalogue, method
-from reports.catalogue import MEDIAN, memory, schemes, sections, times, work, workloads_table
+from reports import method
+from reports.catalogue import (
+    MEDIAN,
+    callers,
+    memory,
+    schemes,
+    section,
+    sections,
+    times,
+    work,
+    workloads,
+)
 from reports.summary import Summary, figures_of
 from reports.tables import LAST, NOTHING, Entry, Table
 from tests.reports.primes import (
@@ -69,7 +79,7 @@ def best_of(samples):
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_times(primes, distinct, task):
-    [table] = times(distinct).tables
+    table = times(distinct)
     cells = cells_of(table, distinct)
     assert table.chosen == {"size": formats.size(SIZES[-1]), "statistic": MEDIAN}
     assert table.choices["size"] == [*map(formats.size, SIZES)]
@@ -91,7 +101,7 @@ def test_times(primes, distinct, task):
 
 
 def test_work(primes, distinct):
-    [table] = work(distinct).tables
+    table = work(distinct)
     assert table.chosen["size"] == formats.size(SIZES[-1])
     cells = cells_of(table, distinct)
     assert {label for label, *_ in cells} == {
@@ -109,7 +119,7 @@ def test_work(primes, distinct):
 @pytest.mark.parametrize("source", SOURCES)
 def test_replays(primes, distinct, source):
     [replay] = [replay for replay in distinct.sources if replay.name == source]
-    table, about = workloads_table(distinct), primes.sources[source]
+    table, about = workloads(distinct), primes.sources[source]
     parts = [
         formats.counted(about["operations"], "operation"),
         formats.counted(about["timers"], "timer"),
@@ -185,14 +195,14 @@ def test_sources_of_one_name_are_told_apart(primes, distinct):
         for row in primes.run.rows
     ]
     summary = replace(figures_of(replace(primes.run, rows=rows)), sources=(first, other))
-    assert workloads_table(summary).choices["source"] == [
+    assert workloads(summary).choices["source"] == [
         first.name,
         other.name,
     ]
 
 
 def test_memory(primes, distinct):
-    [table] = memory(distinct).tables
+    table = memory(distinct)
     cells = cells_of(table, distinct)
     assert table.chosen == {"size": formats.size(CAPACITIES[-1])}
     for (label, capacity), value in primes.memory.items():
@@ -218,19 +228,19 @@ def test_memory(primes, distinct):
 
 
 def test_slots(primes, distinct):
-    [table] = work(distinct).tables
+    table = work(distinct)
     cells = cells_of(table, distinct)
     for label in WHEELS:
         for size in SIZES:
             in_slots, pending = primes.slots[label, size]
             entry = cells[label, HOLD.title, formats.size(size), "in slots"]
             assert entry.text == formats.share(in_slots / pending)
-    [table] = work(distinct.where(metric=("comparisons", "refiled", "time"))).tables
+    table = work(distinct.where(metric=("comparisons", "refiled", "time")))
     assert "in slots" not in table.choices["counter"]
 
 
 def test_schemes(distinct):
-    [table] = schemes(distinct).tables
+    table = schemes(distinct)
     cells = cells_of(table, distinct)
     assert all(entry.value is None for entry in cells.values())
     for label in LABELS:
@@ -256,7 +266,7 @@ def test_schemes(distinct):
 
 
 def test_the_method(primes, distinct):
-    terms = method.section(distinct).terms
+    terms = method.terms(distinct)
     assert terms["When"] == ["2026-01-31T12:00:00+00:00"]
     assert terms["Command"] == ["wheelwork compare 'two words'"]
     assert terms["Code"] == ["commit c0ffee with uncommitted changes"]
@@ -298,7 +308,7 @@ def test_the_method(primes, distinct):
     ],
 )
 def test_what_is_not_known_is_said(distinct, change, term, text):
-    terms = method.section(replace(distinct, manifest={**distinct.manifest, **change})).terms
+    terms = method.terms(replace(distinct, manifest={**distinct.manifest, **change}))
     assert text in terms[term]
 
 
@@ -311,7 +321,7 @@ def test_all_that_are_tied_are_bold(distinct):
         if key.contestant in EXACT
     }
     tied = replace(distinct, figures={**distinct.figures, **same}, sources=(source,))
-    table = workloads_table(tied)
+    table = workloads(tied)
     for figure in (f"time per operation, {MEDIAN}", "ratio to delay-queue"):
         heading = source.short, figure
         bold = {contestant.label for contestant, row in table.rows.items() if row[heading].best}
@@ -319,10 +329,10 @@ def test_all_that_are_tied_are_bold(distinct):
 
 
 def test_the_lead_of_times(distinct):
-    text = times(distinct).lead
+    text = section("times", distinct).lead
     assert "longer than 1.5 s is over budget" in text and "“Python loop”" in text
     plain = tuple(timer for timer in distinct.contestants if timer.exact and timer.compiled)
-    text = times(replace(distinct, contestants=plain, over_budget={})).lead
+    text = section("times", replace(distinct, contestants=plain, over_budget={})).lead
     assert "Python loop" not in text and "budget" not in text
 
 
@@ -371,13 +381,15 @@ def test_rows_without_figures_are_left_out(distinct):
 
 
 def test_each_caller_and_size_has_three_costs(called):
-    section = catalogue.callers(called)
-    [table] = section.tables
+    table = callers(called)
     assert len(table.headings) == len(CALLERS) * 2 * 3
     assert table.headings[0] == ("a Python program", formats.size(1_000), "start and cancel [ns]")
     for n, timer in enumerate(called.contestants):
         values = [entry.value for entry in table.rows[timer].values()]
         k = [*CALLERS].index(COMPILED_CODE)  # the last caller
         assert values[-3:] == [1_000.0 * k + 100 * n + 10 + 10 * part + 2 for part in range(3)]
-    assert f"uvloop's {formats.nanoseconds(779)} at {formats.size(100_000)}" in section.lead
-    assert catalogue.callers(called.where(metric="time")) is None
+    assert (
+        f"uvloop's {formats.nanoseconds(779)} at {formats.size(100_000)}"
+        in section("callers", called).lead
+    )
+    assert section("callers", called.where(metric="time")) is None

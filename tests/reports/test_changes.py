@@ -6,7 +6,7 @@ import pytest
 
 from compare.cli.main import main
 from compare.trial.results.store import read_run
-from reports.changes import section
+from reports.catalogue import section
 from reports.diff import difference
 from reports.page import render
 from reports.summary import figures_of
@@ -34,8 +34,8 @@ def runs(tmp_path):
 def test_each_change_beyond_noise_is_a_cell(runs):
     before, after = runs
     summary = replace(figures_of(after), before=difference(before, after))
-    made = section(summary)
-    assert made.lead == f"Compared with {before.path.name}: 1 slower, 11 within noise."
+    made = section("changes", summary)
+    assert made.headline == f"Compared with {before.path.name}: 1 slower, 11 within noise."
     [table] = made.tables
     [(timer, row)] = table.rows.items()
     [(heading, entry)] = row.items()
@@ -47,9 +47,9 @@ def test_each_change_beyond_noise_is_a_cell(runs):
 def test_without_a_change_there_are_words_alone(runs):
     before, _ = runs
     summary = replace(figures_of(before), before=difference(before, before))
-    made = section(summary)
-    assert (made.tables, "12 within noise" in made.lead) == ([], True)
-    assert section(replace(summary, before=None)) is None
+    made = section("changes", summary)
+    assert (made.tables, "12 within noise" in made.headline) == ([], True)
+    assert section("changes", replace(summary, before=None)) is None
 
 
 @pytest.mark.usefixtures("bare")

@@ -12,7 +12,7 @@ from compare.trial.replay.contestant import contestant
 from compare.trial.results.metrics import METRICS
 from compare.trial.results.schema import rows_of
 from compare.trial.results.store import SUMMARY, contestant_entry, read_run
-from reports.catalogue import plots, workloads_table
+from reports.catalogue import plots, workloads
 from reports.charts import pictures
 from reports.method import described
 from reports.summary import figures_of
@@ -100,7 +100,7 @@ def test_a_grid_is_shown_like_a_run(tmp_path):
     ]
     first = summary.sources[0]
     assert described(first) == "4\u202f000\xa0operations, 2\u202f000\xa0timers, 4\xa0shards"
-    shown = workloads_table(summary)
+    shown = workloads(summary)
     time = shown.entry(summary.contestants[0], ("uniform", "time per operation, median [ns]"))
     assert (time.text, time.detail, time.best) == ("20.0", "(19.0–22.0)", True)
     counted = "uniform", "comparisons per operation"
@@ -119,7 +119,7 @@ def test_each_figure_of_a_grid_is_in_its_place(tmp_path):
     assert summary.manifest["parameters"] == {"results 1": MADE["parameters"]}
     [source] = summary.sources
     assert (source.unit, source.own, source.rate) == ("ms", True, 1000.0)
-    table = workloads_table(summary)
+    table = workloads(summary)
     for number, (text, timer) in enumerate(zip(TIMERS, summary.contestants, strict=True)):
         stored = {row.metric: row.value for row in rows_for(text, number, "") if row.repeat is None}
         shown = {figure: entry.text for (_, figure), entry in table.rows[timer].items()}

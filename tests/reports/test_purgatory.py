@@ -6,9 +6,10 @@ import pytest
 
 from compare.base import formats
 from compare.trial.results.store import read_run
+from reports.catalogue import section
 from reports.page import write_report
-from reports.purgatory import of_memory, of_rates, section
-from reports.summary import figures_of
+from reports.purgatory import of_memory, of_rates
+from reports.summary import Summary, figures_of
 from tests.reports.trials import trials, write_trials
 from tests.words import plain
 
@@ -16,6 +17,10 @@ from tests.words import plain
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     return write_trials(tmp_path_factory.mktemp("trials"))
+
+
+def of(rows):
+    return Summary({}, (), trials=rows)
 
 
 def texts(table):
@@ -28,7 +33,7 @@ def texts(table):
 def test_the_headline_compares_where_half_of_the_requests_time_out(stored):
     summary = figures_of(read_run(stored))
     assert len(summary.trials) == len(trials())
-    shown = section(summary)
+    shown = section("purgatory", summary)
     assert plain(shown.headline) == (
         "Where half of the requests time out, the new design keeps up with at least 40 000 "
         "requests/s, the old one with 10 000."
@@ -42,14 +47,17 @@ def test_the_headline_is_about_load_high_alone(stored):
         row | {"failed": "x" if (row["load"], row["rate"]) == ("low", 40_000) else row["failed"]}
         for row in trials()
     ]
-    assert section(replace(summary, trials=rows)).headline == section(summary).headline
+    assert (
+        section("purgatory", replace(summary, trials=rows)).headline
+        == section("purgatory", summary).headline
+    )
     new, old = {"achieved": 20_000.0}, {"achieved": 40_000.0}
     rows = [
         row | (old if row["design"] == "scanning" else new) if row["rate"] == 40_000 else row
         for row in trials()
         if row["kind"] == "rate"
     ]
-    other = section(replace(summary, trials=rows))
+    other = section("purgatory", replace(summary, trials=rows))
     assert plain(other.headline).endswith(
         "the new design keeps up with 10 000 requests/s, the old one with at least 40 000."
     )
@@ -76,7 +84,7 @@ def test_each_design_is_shown_at_the_highest_rate_that_it_kept_up_with(stored):
     by_rate = {
         (row["load"], row["design"], row["rate"]): row for row in rows if row["kind"] == "rate"
     }
-    cells = texts(of_rates(rows))
+    cells = texts(of_rates(of(rows)))
     assert cells == {
         "new, load low": ["40 000 or more", *shown(by_rate["low", "purging", 40_000])],
         "old, load low": ["10 000", *shown(by_rate["low", "scanning", 10_000])],
@@ -87,23 +95,23 @@ def test_each_design_is_shown_at_the_highest_rate_that_it_kept_up_with(stored):
         row | {"failed": "x"} if (row["load"], row["design"]) == ("high", "scanning") else row
         for row in rows
     ]
-    assert section(replace(figures_of(read_run(stored)), trials=rows)).headline == ""
+    assert section("purgatory", replace(figures_of(read_run(stored)), trials=rows)).headline == ""
     failed = ["0", *shown(by_rate["high", "scanning", 10_000])]
-    assert texts(of_rates(rows)) == cells | {"old, load high": failed}
+    assert texts(of_rates(of(rows))) == cells | {"old, load high": failed}
 
 
 def test_repeated_trials_show_their_median():
     def repeated(*factors):
         rows = [row for row in trials() if row["kind"] == "rate"]
         rows = [row | {"cpu_us": row["cpu_us"] * factor} for row in rows for factor in factors]
-        return texts(of_rates(rows))
+        return texts(of_rates(of(rows)))
 
     assert len(repeated(3.0)) == 4
     assert repeated(3.0, 1.0, 5.0) == repeated(3.0) != repeated(1.0)
 
 
 def test_the_trials_with_little_memory_say_how_they_ended():
-    table = of_memory(trials())
+    table = of_memory(of(trials()))
     assert "16.0 MiB" in plain(table.caption)
     old, new = (round(row["cpu_us"]) for row in trials() if row["kind"] == "memory")
     assert plain(table.caption).endswith("at 10 000 requests/s")

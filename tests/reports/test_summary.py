@@ -10,7 +10,7 @@ from compare.trial.bench.task import TASKS
 from compare.trial.replay.contestant import contestant
 from compare.trial.results.metrics import TIMED
 from compare.trial.results.store import RunError, contestant_entry, read_run
-from reports.catalogue import MEDIAN, workloads_table
+from reports.catalogue import MEDIAN, workloads
 from reports.statistics import Estimate
 from reports.summary import Summary, contestants_of, figures_of, leaders
 from tests.reports.primes import LABELS, OWN, SIZES, SOURCES, WHO
@@ -42,7 +42,7 @@ def test_tasks_and_sources_stay_in_order_whoever_is_over_budget(primes, distinct
     assert [contestant.label for contestant in replayed] == [*LABELS[1:]]
     assert figures.curves("time", names[1]) == figures.column("replay_time", second.name) == {}
     heading = second.short, f"time per operation, {MEDIAN}"
-    rows = workloads_table(figures).rows.values()
+    rows = workloads(figures).rows.values()
     assert [row[heading].detail for row in rows] == ["over budget"] * len(LABELS)
 
 

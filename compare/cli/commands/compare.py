@@ -1,7 +1,6 @@
 """`wheelwork compare`: measure timers, store the run and print a summary."""
 
 import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,7 @@ from compare.trial.bench.comparison import Comparison
 if TYPE_CHECKING:
     from compare.cli.text import Sheet
     from reports.summary import Summary
-    from reports.tables import Section
+    from reports.tables import Table
 
 _DEFAULT = Comparison()
 
@@ -85,20 +84,18 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
     from compare.cli import printing
     from reports.catalogue import MEDIAN, callers, memory, times, workloads
 
-    Choice = dict[str, str | None]
-    chosen: Choice = {} if whole else {"figure": f"time per operation, {MEDIAN}"}
-    parts: list[tuple[Callable[[Summary], Section | None], Choice]] = [
-        (times, {"statistic": None} if whole else {}),
-        (callers, {}),
-        (workloads, {"source": None, **chosen}),
-        (memory, {}),
+    figure = {} if whole else {"figure": f"time per operation, {MEDIAN}"}
+    parts: list[tuple[Table, dict[str, str | None]]] = [
+        (times(summary), {"statistic": None} if whole else {}),
+        (callers(summary), {}),
+        (workloads(summary), {"source": None, **figure}),
+        (memory(summary), {}),
     ]
     shown = [
         sheet
-        for make, choice in parts
-        if (section := make(summary))
-        for table in section.tables
-        for sheet in printing.sheets(table, whole=whole, **choice)
+        for table, chosen in parts
+        if table.rows
+        for sheet in printing.sheets(table, whole=whole, **chosen)
     ]
     remarks = printing.remarks(summary)
     return [*shown, *([remarks] if remarks.notes else [])]
