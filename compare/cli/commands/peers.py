@@ -47,7 +47,7 @@ def peers(ctx: click.Context, as_json: bool) -> None:
         return
     for row in objects:
         facts = [row["language"], row["library"], row["scheme"], row["rounding"]]
-        click.echo(f"{row['name']:<34}{row['status']}")
+        click.echo(labelled(str(row["name"]), str(row["status"]), width=32))
         click.echo(labelled("", ", ".join(filter(None, facts)), width=4))
 
 

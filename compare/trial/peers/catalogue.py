@@ -214,7 +214,7 @@ class Entry:
         environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
         with log.open("wb") as output:
             for number, command in enumerate((*fetch, *self.language.build)):
-                words = [word.format(**places) for word in command]
+                words = _filled(command, places)
                 try:
                     done = subprocess.run(
                         words,
@@ -238,7 +238,7 @@ class Entry:
 
     def _peer_in(self, folder: Path, timeout: float) -> Peer:
         places = {"folder": str(folder), "main": self._main_class()}
-        command = tuple(word.format(**places) for word in self.language.run)
+        command = tuple(_filled(self.language.run, places))
         environment = {}
         if self.language is PYTHON:
             paths = [HERE.parents[2], folder / _LIBRARIES, os.environ.get("PYTHONPATH", "")]
@@ -252,6 +252,16 @@ class Entry:
         first = (HERE / self.name / self.language.source).read_text(encoding="utf-8").split("\n")
         packages = [line.split()[1].rstrip(";") for line in first if line.startswith("package ")]
         return ".".join([*packages, "Main"])
+
+
+def _filled(words: Sequence[str], places: Mapping[str, str]) -> list[str]:
+    """Replace `{name}` in each word. Other braces stay."""
+    filled = []
+    for word in words:
+        for name, value in places.items():
+            word = word.replace(f"{{{name}}}", value)
+        filled.append(word)
+    return filled
 
 
 def entries() -> list[Entry]:

@@ -141,13 +141,16 @@ def program(text):
     return [sys.executable, "-c", text]
 
 
-WRITE = f"open('main.py', 'w').write({json.dumps('print(chr(123) + chr(125))')})"
 DESCRIBES = json.dumps({"protocol": 1, "name": "x", "language": "y", "scheme": "z"})
 
 
+def writes(text):
+    """A program that writes a peer, which prints a text."""
+    return program(f"open('main.py', 'w').write({f'print({text!r})'!r})")
+
+
 def test_a_build_is_kept(cache):
-    write = program(f"open('main.py', 'w').write('print({DESCRIBES!r})')")
-    built = Entry("cpp-heap", language(build=[write]))
+    built = Entry("cpp-heap", language(build=[writes(DESCRIBES)]))
     assert built.status == "not built: wheelwork peers build cpp-heap"
     with one_line(PeerError, "^cpp-heap: not built"):
         built.peer()
@@ -190,7 +193,7 @@ def test_a_build_that_hangs_is_ended(cache, monkeypatch):
 
 
 def test_a_peer_that_cannot_describe_itself_is_not_kept(cache):
-    bad = Entry("cpp-heap", language(build=[program(WRITE)]))
+    bad = Entry("cpp-heap", language(build=[writes("{}")]))
     with one_line(PeerError, "^cpp-heap: describe: protocol is None"):
         bad.build()
     assert not bad.is_ready
@@ -237,9 +240,9 @@ def test_the_list_says_what_is_ready(cache, monkeypatch, capsys):
     monkeypatch.setattr(catalogue.shutil, "which", lambda tool: None)
     assert main(["peers"]) == 0
     out = capsys.readouterr().out
-    assert "python-heapq                      ready\n    Python, CPython " in out
-    assert "cpp-wheel                         needs g++ (apt-get install g++)\n    C++\n" in out
-    assert max(map(len, out.splitlines())) <= 110
+    assert "python-heapq                    ready\n    Python, CPython " in out
+    assert "cpp-wheel                       needs g++ (apt-get install g++)\n    C++\n" in out
+    assert max(map(len, out.splitlines())) <= 80
     assert main(["peers", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert list(rows) == list(NAMES)
@@ -275,5 +278,5 @@ def test_the_sources_of_the_peers_are_in_the_wheel(tmp_path):
 
 
 def test_every_language_has_a_peer():
-    assert {found.language for found in entries()} == set(LANGUAGES)
+    assert {found.language.name for found in entries()} == {known.name for known in LANGUAGES}
     assert PYTHON.run[0] == sys.executable
