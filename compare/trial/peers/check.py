@@ -92,9 +92,12 @@ def check_peer(
 ) -> Verdict:
     """Check a peer until it fails, and find the smallest tape on which it does.
 
-    Raises PeerError if the peer cannot describe itself, and CheckError without Hypothesis.
+    Raises PeerError if the peer cannot describe itself or runs in real time, and CheckError without
+    Hypothesis.
     """
     _import_hypothesis()
+    if peer.description.real_time:
+        raise PeerError(f"{peer.label} runs in real time, in which expiries cannot be checked")
     verdict = Verdict(peer, peer.description, seed)
     search = _Search(peer, verdict, shrink_seconds)
     for kind, trials in groups(seed).items():

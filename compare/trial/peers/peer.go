@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -159,6 +160,7 @@ func time_[T any](t *tape, make_ func(int64) Structure[T], timer func(*T) *Timer
 	for k := range rows {
 		rows[k][0] = 1 // so that its pages exist
 	}
+	debug.FreeOSMemory() // what reading the tape has left
 	before, memory := resident("VmRSS:"), int64(-1)
 	os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	for round := -warmUp; round < rounds; round++ {

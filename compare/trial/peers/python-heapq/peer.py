@@ -19,39 +19,37 @@ DESCRIPTION = {
 
 
 class Heap:
-    """A heap of [deadline, operation, whether it is no tombstone]."""
+    """A heap of lists: deadline, operation, and whether the entry is live. A list is the handle."""
 
     def __init__(self, start: int) -> None:
         self._heap: list[list[int]] = []
-        self._pending: dict[int, list[int]] = {}
+        self._pending = 0
 
-    def start(self, operation: int, deadline: int) -> int:
-        """Push an entry; its operation is the handle."""
+    def start(self, operation: int, deadline: int) -> list[int]:
+        """Push an entry."""
         entry = [deadline, operation, True]
-        self._pending[operation] = entry
         heapq.heappush(self._heap, entry)
-        return operation
+        self._pending += 1
+        return entry
 
-    def cancel(self, handle: int) -> bool:
+    def cancel(self, entry: list[int]) -> bool:
         """Make the entry a tombstone."""
-        entry = self._pending.pop(handle, None)
-        if entry is None:
-            return False
+        was_live = bool(entry[2])
         entry[2] = False
-        return True
+        self._pending -= was_live
+        return was_live
 
-    def rearm(self, handle: int, operation: int, deadline: int) -> int | None:
+    def rearm(self, entry: list[int], operation: int, deadline: int) -> list[int] | None:
         """Push another entry."""
-        return self.start(operation, deadline) if self.cancel(handle) else None
+        return self.start(operation, deadline) if self.cancel(entry) else None
 
     def advance(self, now: int) -> peer.Fired:
         """Pop what is due."""
         heap, fired = self._heap, []
         while heap and heap[0][0] <= now:
-            deadline, operation, is_live = heapq.heappop(heap)
-            if is_live:
-                del self._pending[operation]
-                fired.append((operation, deadline))
+            entry = heapq.heappop(heap)
+            if self.cancel(entry):
+                fired.append((entry[1], entry[0]))
         return fired
 
     def next_wakeup(self) -> int:
@@ -61,7 +59,7 @@ class Heap:
         return self._heap[0][0]
 
     def __len__(self) -> int:
-        return len(self._pending)
+        return self._pending
 
 
 if __name__ == "__main__":

@@ -254,6 +254,7 @@ def test_the_command_prints_json(capsys):
         (["check"], "name the command of the peer"),
         (["check", "--", "./nowhere"], "./nowhere: cannot be started: No such file"),
         (command(fault="garbage"), "garbage: describe: Expecting value"),
+        (command(fault="realtime"), "realtime runs in real time, in which expiries cannot be"),
         (command(fault="oldprotocol"), "protocol is 0; this release speaks 1"),
     ],
 )

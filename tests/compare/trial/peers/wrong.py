@@ -251,6 +251,8 @@ def main(fault, command, *arguments):
         return 0
     if fault == "silent" and command == "time":
         return 0
+    if fault == "realtime":
+        DESCRIPTION["real_time"] = True
     make = CLASSES.get(fault, Right)
     return peer.main(DESCRIPTION, make, [command, *arguments])
 
