@@ -213,9 +213,7 @@ def _import_hypothesis() -> None:
     try:
         import hypothesis  # noqa: F401
     except ModuleNotFoundError:
-        raise CheckError(
-            "wheelwork check needs Hypothesis: install the extra `check` of wheelwork"
-        ) from None
+        raise CheckError("wheelwork check needs Hypothesis: pip install hypothesis") from None
 
 
 def operations_table(failure: Failure, description: Description) -> list[dict[str, Any]]:

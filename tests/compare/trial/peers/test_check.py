@@ -269,4 +269,4 @@ def test_a_peer_that_cannot_be_started_is_one_line(arguments, says, capsys):
 def test_without_hypothesis_the_command_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     assert main(command()) == 2
-    assert "needs Hypothesis: install the extra `check`" in capsys.readouterr().err
+    assert "needs Hypothesis: pip install hypothesis" in capsys.readouterr().err
