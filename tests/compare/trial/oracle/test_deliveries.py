@@ -186,6 +186,24 @@ def test_timers_of_overlapping_bounds_may_come_in_any_order():
     assert kind_of(far, *rows, rounding=PeerRounding("up", 10)) == "order"
 
 
+@pytest.mark.parametrize(
+    ("rounding", "earliest", "latest"),
+    [
+        (EXACT, [25, 20], [25, 20]),
+        (PeerRounding("up", 4), [26, 20], [29, 24]),
+        (PeerRounding("down", 4), [22, 20], [25, 20]),
+        (PeerRounding("down", 9), [20, 20], [25, 20]),
+        (PeerRounding("share", 1, (1, 2)), [25, 20], [28, 21]),
+        (PeerRounding("share", 4, (1, 2)), [25, 20], [29, 24]),
+    ],
+)
+def test_the_bounds_of_each_rounding(rounding, earliest, latest):
+    """Of a timer armed at 20 with deadline 25, and of one that is overdue."""
+    bounds = rounding.bounds(tape_of((20, START, 0, 25), (20, START, 1, 3)))
+    assert bounds.earliest.tolist() == earliest
+    assert bounds.latest.tolist() == latest
+
+
 def test_bounds_end_at_the_last_moment():
     tape = tape_of((LIMIT - 3, START, 0, LIMIT), (LIMIT - 3, START, 1, 0))
     for rounding in (PeerRounding("up", 10), PeerRounding("share", 10, (8, 63))):
