@@ -49,8 +49,10 @@ PAUSE = 1.0
 NOISY = 1.5
 MANY = 0.05
 """The page warns if the slowest sample exceeds the fastest by the factor NOISY in more than the
-share MANY of the measurements.
+share MANY of the measurements, or if the run had a processor for less than the share IDLE of its
+time. Times are of CPU, but other programs use the caches, too.
 """
+IDLE = 0.8
 
 TITLES: Mapping[str, tuple[str, str]] = {
     PYTHON: ("a Python program", "It calls schedule, cancel and advance, one timer at a time."),
@@ -171,6 +173,11 @@ def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
         "rate": source.rate,
         "pending": int(pending or 0),
         "costs": {number: cost(replays[timer]) for number, timer in rivals.items()},
+        "missing": [
+            timer.plain
+            for timer in summary.contestants
+            if (timer.label, source.name, "replay_time") in summary.over_budget
+        ],
     }
 
 
@@ -179,10 +186,19 @@ def noise(summary: Summary) -> str:
     times = summary.where(metric=TIMED).figures.values()
     repeated = [time for time in times if time.n > 1]
     noisy = sum(time.scatter > NOISY for time in repeated)
-    if summary.of_shards or noisy <= MANY * len(repeated):
+    texts = []
+    if not summary.of_shards and noisy > MANY * len(repeated):
+        texts.append(
+            f"In {noisy} of {formats.counted(len(repeated), 'measurement')} the slowest sample "
+            f"took more than {NOISY:g} times as long as the fastest."
+        )
+    seconds = summary.manifest.get("seconds")
+    if seconds and seconds["cpu"] < IDLE * seconds["wall"]:
+        share = formats.share(seconds["cpu"] / seconds["wall"])
+        texts.append(f"The run had a processor for {share} of its time.")
+    if not texts:
         return ""
     return (
-        f"In {noisy} of {formats.counted(len(repeated), 'measurement')} the slowest sample took "
-        f"more than {NOISY:g} times as long as the fastest: the machine was busy. Do not rely on "
-        "small differences in time. The counted work is not affected."
+        f"{' '.join(texts)} The machine was busy: do not rely on small differences in time. The "
+        "counted work is not affected."
     )

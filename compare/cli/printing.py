@@ -7,6 +7,7 @@ from compare.base.formats import NO_BREAK, SPACE
 from compare.cli.text import Sheet
 from compare.trial.results.metrics import metric as metric_named
 from compare.trial.results.store import Run
+from reports.answer import noise
 from reports.statistics import RATIO, statistic
 from reports.summary import StoredContestant, Subject, Summary
 from reports.tables import NOTHING, Entry, Table
@@ -37,6 +38,7 @@ def remarks(summary: Summary) -> Sheet:
         for size, time in by_size.items():
             pair = f"{time.value:,.0f} ns with {size:,} timers pending"
             lines.append(f"a start and a cancel with call_later of {loop}: {pair}")
+    lines += filter(None, [plain(noise(summary))])
     if summary.missing:
         lines.append(f"not finished: {', '.join(summary.missing)}")
     return Sheet(notes=lines)

@@ -15,7 +15,7 @@ from compare.trial.bench.callers import (
 )
 from compare.trial.replay.contestant import contestant
 from compare.trial.results.store import contestant_entry as stored
-from reports.answer import TITLES, code_of, data, noise
+from reports.answer import ANSWERS, RATES, SHARES, TIMEOUTS, TITLES, code_of, data, noise
 from reports.select import Key
 from reports.statistics import Estimate
 from reports.summary import contestants_of
@@ -128,6 +128,27 @@ def test_a_busy_machine_is_said(distinct):
     assert noise(of(1.4, 1.4)) == noise(of(1.6, samples=1)) == ""
     assert noise(of(1.6, *[1.0] * 18)) and not noise(of(1.6, *[1.0] * 19))
     assert not noise(replace(of(1.6), of_shards=True))
+
+
+def test_a_run_that_waited_for_a_processor_says_so(distinct):
+    def of(cpu):
+        manifest = {**distinct.manifest, "seconds": {"wall": 10.0, "cpu": cpu}}
+        return noise(replace(distinct, figures={}, manifest=manifest))
+
+    assert of(7.0).startswith("The run had a processor for 70% of its time. The machine was busy:")
+    assert of(8.1) == ""
+
+
+def test_the_choices_cover_what_readers_have():
+    assert tuple(10**n for n in range(2, 8)) == RATES
+    assert TIMEOUTS == (10, 100, 1_000, 10_000, 60_000, 600_000)  # 10 ms to 10 min
+    assert max(SHARES) < 1 and max(ANSWERS) < 1
+
+
+def test_what_was_over_budget_is_named(distinct):
+    missing = {case["name"]: case["missing"] for case in data(distinct)["cases"]}
+    assert missing["keepalive"] == ["heapq-delay-queue"]
+    assert not any(names for source, names in missing.items() if source != "keepalive")
 
 
 def test_a_case_gives_the_figures_of_its_timers(primes, distinct):

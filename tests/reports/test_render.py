@@ -56,11 +56,11 @@ def test_the_page_says_what_it_is_of(rendered, distinct):
             assert all(" ".join(sentence.split()) in text[start:] for sentence in sentences)
 
 
-def test_the_page_begins_with_the_traffic(rendered, distinct):
+def test_the_answer_comes_first_and_then_the_traffic(rendered, distinct):
     text = "".join(Page(rendered).texts)
     for source in distinct.own:
         place = text.index(f"Your traffic: {source.short}")
-        assert place < text.index("Which timer for my case?")
+        assert place > text.index("Which timer for my case?")
         for term, fact in facts(distinct, source).items():
             assert f"{term.capitalize()}{fact}" in text[place:]
     assert text.count("Your traffic:") == len(distinct.own) == 2
@@ -76,7 +76,7 @@ def test_the_limits(distinct):
     assert "one thread, on one of 5 cores." in texts[1]
     machine = distinct.manifest["machine"] | {"cores": 1}
     alone = limits(manifest={**distinct.manifest, "machine": machine})
-    assert alone[1].startswith("Everything runs in one thread. The locks")
+    assert alone[1].startswith("Except for the callers, everything runs in one thread. The locks")
 
 
 def test_the_terms(rendered):

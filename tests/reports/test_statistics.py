@@ -103,3 +103,9 @@ def test_the_fastest_has_the_least_median():
 def test_scatter_is_the_greatest_over_the_least():
     assert of(3, 2, 10).scatter == 5.0
     assert of(0, 0, 10).scatter == 1.0
+
+
+def test_a_quantile_is_a_sample():
+    estimate = Estimate.of([1.0, 2.0, 3.0, 4.0])
+    shares = (0.0, 0.25, 0.26, 0.5, 0.99, 1.0)
+    assert [estimate.quantile(share) for share in shares] == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]

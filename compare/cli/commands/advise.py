@@ -3,6 +3,7 @@
 import json
 from fractions import Fraction
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LATE = "10ms"
 FORMATS = (".svg", ".png")
+_BUSY = 0.1  # noise that is mentioned
 _WORTH = 0.1  # a saving that is mentioned
 _CONCERN = 1.0  # ms of CPU per second; less is no reason to choose a timer
 _WIDTH = 14  # of the labels
@@ -300,4 +302,8 @@ def _front(advice: "Advice") -> Sheet:
 
 def _search(advice: "Advice") -> str:
     rounds = [f"{number} on {operations:,}" for number, operations in advice.rounds]
-    return f"candidates on operations: {', '.join(rounds)} in {len(advice.best.times)} turns"
+    text = f"candidates on operations: {', '.join(rounds)} in {len(advice.best.times)} turns"
+    noise = median(candidate.noise for candidate in advice.finalists)
+    if noise > _BUSY:
+        text += f"; the machine was busy: odd and even turns differ by {noise:.0%} (median)"
+    return text

@@ -90,7 +90,7 @@ class Bench:
     repeats: int
     budget: float
     seed: int
-    clock: Clock = time.perf_counter
+    clock: Clock = time.thread_time
     rows: list[Row] = field(default_factory=list, init=False)
     tapes: int = field(default=0, init=False)  # checked, counted once for each contestant
     expiries: int = field(default=0, init=False)  # checked
@@ -239,7 +239,7 @@ class Bench:
         series.rounds.append(self.clock() - started)
 
 
-def overhead(contestant: Contestant, clock: Clock = time.perf_counter) -> Mapping[Task, float]:
+def overhead(contestant: Contestant, clock: Clock = time.thread_time) -> Mapping[Task, float]:
     """The median seconds of an empty call of each compiled loop, by task; zero for Python loops.
 
     INSERT stands for all tasks that run operations.

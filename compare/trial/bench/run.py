@@ -39,12 +39,13 @@ LARGEST_REPEATS = 1000
 _STEP_WIDTH = 48  # fits "checking hierarchical-wheel on lognormal-high"
 
 
-def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Path:
+def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path:
     """Measure, replay and store; returns the path of the stored run.
 
-    `clock` returns seconds. All options are checked before anything is measured. A comparison that
-    fails stores nothing; of one that is interrupted, the finished tasks stay: a size, the calls, or
-    a source. If stderr is a terminal, a progress bar is shown.
+    `clock` returns seconds, by default of the thread's CPU time. All options are checked before
+    anything is measured. A comparison that fails stores nothing; of one that is interrupted, the
+    finished tasks stay: a size, the callers, or a source. If stderr is a terminal, a progress bar
+    is shown.
 
     Raises:
         TimerError: ParameterError, UnknownTimerError, TraceError, WorkloadError or
@@ -93,8 +94,11 @@ def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Pat
             bar.set_description_str(f"{description:<{_STEP_WIDTH}}", refresh=False)
             bar.update()
 
+        started = time.perf_counter(), time.process_time()
         for each in measured:
             each.run(step, writer.write)
+        ended = time.perf_counter(), time.process_time()
+        wall, cpu = (end - start for start, end in zip(started, ended, strict=True))
         checked = [outcome for replayed in replays for outcome in replayed.checked.values()]
         replayed_tapes = sum(len(each.checked) * each.source.shards for each in replays)
         agreement = manifest["agreement"] | {
@@ -102,7 +106,11 @@ def run_comparison(options: Comparison, clock: Clock = time.perf_counter) -> Pat
             "tapes": bench.tapes + replayed_tapes,
             "expiries": bench.expiries + sum(outcome.fired for outcome in checked),
         }
-        writer.finish(agreement=agreement, sources=[_source_entry(each) for each in replays])
+        writer.finish(
+            seconds={"wall": wall, "cpu": cpu},
+            agreement=agreement,
+            sources=[_source_entry(each) for each in replays],
+        )
     return writer.path
 
 

@@ -64,7 +64,7 @@ def replay(
     id_space: int,
     *,
     drain_timer: bool = True,
-    clock: Clock = time.perf_counter,
+    clock: Clock = time.thread_time,
     limit: float = math.inf,
     at_once: int | None = None,
 ) -> Replay:
@@ -123,7 +123,7 @@ class TimerOnShard:
         timer: Timer,
         buffers: "Buffers",
         take: Take,
-        clock: Clock = time.perf_counter,
+        clock: Clock = time.thread_time,
         limit: float = math.inf,
     ) -> None:
         self._take_rows, self._lateness = take, Lateness()
@@ -446,7 +446,7 @@ def loop_for(
     timer: Timer,
     buffers: Buffers,
     take: Take,
-    clock: Clock = time.perf_counter,
+    clock: Clock = time.thread_time,
     limit: float = math.inf,
     steps: int = STEPS_AT_ONCE,
 ) -> CompiledLoop | PythonLoop:

@@ -36,7 +36,7 @@ class Outcome:
     wakeups: int = 0  #: advances while draining
     idle_wakeups: int = 0  #: wakeups in which nothing fired
     nbytes: int = field(default=0, metadata={"add": max})  #: held by the timer at the end
-    seconds: float = 0.0  #: spent in operations and in draining
+    seconds: float = 0.0  #: of the clock, usually of CPU: spent in operations and in draining
     counters: Counters = field(default=None, metadata={"add": _add_counters})
     lateness: Lateness = field(default_factory=Lateness)
 
