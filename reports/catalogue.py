@@ -189,8 +189,8 @@ def _beside(summary: Summary) -> str:
 # ---- workloads and traces
 
 _COUNTS = (
-    *("scheduled", "cancelled", "rescheduled", "fired", "most_pending", "pending", "nbytes"),
-    *("wakeups", "idle_wakeups", "lateness_median", "lateness_p99", "lateness_p999"),
+    *("scheduled", "cancelled", "rescheduled", "fired", "most_pending", "nbytes"),
+    *("lateness_median", "lateness_p99", "lateness_p999"),
 )
 _NAME = 16  # characters of a source below its column
 _FEW_PRECISIONS = 2  # up to this number, the charts of time and lateness suffice

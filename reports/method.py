@@ -1,5 +1,6 @@
 """The method of measurement, the tasks that were over budget, and facts about the traffic."""
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -89,7 +90,13 @@ def facts(summary: Summary, source: StoredSource) -> dict[str, str]:
             terms["fired"] += f" ({formats.share(fired / scheduled)})"
     if description := source.details.get("description"):
         span, shards = source.details["span"], source.details["shards"]
-        terms = Description(**description).lines(source.unit, span, shards) | terms
+        lines = Description(**description).lines(source.unit, span, shards)
+        # In a terminal, groups of digits have commas.
+        grouped = {
+            term: re.sub(r"(?<=\d),(?=\d{3})", formats.NO_BREAK, text)
+            for term, text in lines.items()
+        }
+        terms = grouped | terms
     return terms
 
 

@@ -6,7 +6,7 @@ NO_BREAK = "\u202f"  # a narrow space, between groups of digits
 SPACE = "\xa0"  # keeps a number and its unit on one line
 
 _TIMES = (
-    *((86_400e9, "d"), (3_600e9, "h"), (60e9, "min"), (1e9, "s")),
+    *((86_400e9, "d"), (3_600e9, "h"), (1e9, "s")),
     *((1e6, "ms"), (1e3, "µs"), (1.0, "ns")),
 )
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
@@ -29,7 +29,7 @@ def nanoseconds(value: float) -> str:
     """Format a time in nanoseconds with a suitable unit.
 
     >>> [nanoseconds(ns) for ns in (0.5, 999.9, 2_000_000, 75e9)]
-    ['0.500\\xa0ns', '1.00\\xa0µs', '2.00\\xa0ms', '1.25\\xa0min']
+    ['0.500\\xa0ns', '1.00\\xa0µs', '2.00\\xa0ms', '75.0\\xa0s']
     """
     return _scaled(value, _TIMES)
 

@@ -134,9 +134,6 @@ def test_replays(primes, distinct, source):
         "rescheduled": "rescheduled",
         "fired": "fired",
         "most pending": "most_pending",
-        "still pending": "pending",
-        "wake-ups at the end": "wakeups",
-        "… with nothing due": "idle_wakeups",
     }
     for label in LABELS:
         time = cells[label, replay.short, f"time per operation, {MEDIAN}"]

@@ -23,7 +23,7 @@ def plain(text: str) -> str:
         (formats.nanoseconds, 999.6e6, "1.00 s"),
         (formats.nanoseconds, 1.237e13, "3.44 h"),
         (formats.nanoseconds, 59.4e9, "59.4 s"),
-        (formats.nanoseconds, 60e9, "1.00 min"),
+        (formats.nanoseconds, 60e9, "60.0 s"),
         (formats.nanoseconds, 86_400e9, "1.00 d"),
         (formats.data_size, 0.5, "0.500 B"),
         (formats.data_size, 1023.0, "1_020 B"),

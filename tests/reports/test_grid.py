@@ -29,7 +29,6 @@ TIMERS = (
 )
 FIGURES = {
     "fired": "fired",
-    "still pending": "pending",
     "most pending": "most_pending",
     "median lateness": "lateness_median",
     "p99 lateness": "lateness_p99",
