@@ -277,6 +277,7 @@ def _ingest(
         first=min(times_on_tape, default=0),
         last=max(times_on_tape, default=0),
         timed_out=trace.description.timed_out,
+        pending=trace.description.pending,
         times=result.seen.times(options.unit, units),
         units=tuple((columns[role], unit) for role, unit in read_in.items() if role in columns),
     )

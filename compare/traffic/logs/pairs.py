@@ -1,4 +1,4 @@
-"""Requests whose start and end are two rows with the same id.
+"""Requests: answers that come too late, and those whose start and end are two rows with one id.
 
 In the order of time, the end of a request is the next row of its id, if that is an end. A start
 without one is a request that is not answered; an end without a start is rejected.
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from compare.traffic.logs.rows import END, NONE
+from compare.traffic.tapes.description import Late
 from timers.arrays import Int32s, Int64s
 
 _GATHER = 1 << 18
@@ -18,6 +19,15 @@ _GATHER = 1 << 18
 
 Piece = tuple[Int64s, Any, Int64s]
 """Rows: start, end (of requests) or key or id (as a small number), position in the log."""
+
+
+def in_time(pieces: Iterable[Piece], timeout: int) -> Iterator[tuple[Piece, Late]]:
+    """Rows of requests with NONE for ends after the timeout, and these late answers."""
+    for start, end, position in pieces:
+        wait = end - start
+        late = (end != NONE) & (wait >= timeout)
+        until = max(start.max(initial=0), end.max(initial=0))
+        yield (start, np.where(late, NONE, end), position), Late(wait[late], int(until))
 
 
 def without_start(time: Int64s, ids: Int32s, position: Int64s) -> Int64s:
@@ -30,13 +40,15 @@ def without_start(time: Int64s, ids: Int32s, position: Int64s) -> Int64s:
     return np.sort(position[is_end & ~started] - END)
 
 
-def paired(pieces: Iterable[Piece], timeout: int) -> Iterator[Piece]:
+def paired(pieces: Iterable[Piece], timeout: int) -> Iterator[tuple[Piece, Late]]:
     """Rows in the order of (time, position) as requests: start, end or NONE, position of the start.
 
-    An end after the timeout is NONE. Memory: as many rows as there are within the timeout.
+    An end after the timeout is NONE, and is among the late answers. Memory: as many rows as there
+    are within the timeout, and 8 bytes for each id.
     """
     none = np.empty(0, np.int64)
     held: Piece = (none, none.astype(np.int32), none)
+    started = none  # id -> its last start, if that is no longer held and has no answer yet
     gathered: list[Piece] = []
     rows = 0
     for piece in chain(pieces, [None]):
@@ -52,10 +64,21 @@ def paired(pieces: Iterable[Piece], timeout: int) -> Iterator[Piece]:
         row, behind = order[:-1], order[1:]
         answers = (ids[row] == ids[behind]) & ~is_end[row] & is_end[behind]
         row, behind = row[answers], behind[answers]
-        in_time = time[behind] - time[row] < timeout
-        end[row[in_time]] = time[behind[in_time]]
+        end[row] = time[behind]
         # Later rows cannot answer these starts in time.
         ready = len(time) if piece is None else np.searchsorted(time, time[-1] - timeout, "right")
         starts = np.flatnonzero(~is_end[:ready])
-        yield time[starts], end[starts], position[starts]
+        more = int(ids.max(initial=-1)) + 1 - len(started)
+        if more > 0:
+            started = np.concatenate([started, np.full(more + len(started), NONE)])
+        first = order[np.diff(ids[order], prepend=-1) != 0]
+        ends = first[is_end[first] & (started[ids[first]] != NONE)]
+        waits = time[ends] - started[ids[ends]]
+        started[ids[first]] = NONE
+        last = order[np.diff(ids[order], append=-1) != 0]
+        last = last[(last < ready) & ~is_end[last]]
+        started[ids[last]] = time[last]
+        for requests, late in in_time([(time[starts], end[starts], position[starts])], timeout):
+            waits = np.concatenate([waits, late.waits])
+            yield requests, Late(waits, int(time.max(initial=0)))
         held, gathered, rows = (time[ready:], ids[ready:], position[ready:]), [], 0

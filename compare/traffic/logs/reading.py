@@ -39,6 +39,7 @@ class Reading:
     last: int
     timed_out: int
     times: Times
+    pending: int = 0  # timers with deadlines after the end
     units: tuple[tuple[str, str], ...] = ()  # columns of numbers, each with its unit
 
     @property
@@ -52,16 +53,19 @@ class Reading:
         if not self.rows:
             return ("The log has no rows.",)
         step, without_zone, zones = self.times
+        ended, is_touches = self.rows - self.pending, self.kind == "touches"
         doubt = f"Are the timeout of {self.timeout} and the unit of the durations right?"
         texts = []
-        if not self.timed_out:
-            texts.append(f"No request timed out. {doubt}")
-        elif self.timed_out == self.rows and self.kind == "requests":
-            texts.append(f"Every request timed out. {doubt}")
-        elif 2 * self.timed_out > self.rows and self.kind == "requests":
-            texts.append(f"{self.timed_out:,} of {self.rows:,} requests timed out. {doubt}")
-        elif self.timed_out == self.rows:
+        if is_touches and self.timed_out == ended:
             texts.append(f"No key was touched again within {self.timeout}.")
+        elif is_touches and not self.timed_out:
+            texts.append(f"No key was silent for {self.timeout}.")
+        elif not self.timed_out:
+            texts.append(f"No request timed out. {doubt}")
+        elif self.timed_out == ended and not is_touches:
+            texts.append(f"Every request timed out. {doubt}")
+        elif 2 * self.timed_out > ended and not is_touches:
+            texts.append(f"{self.timed_out:,} of {self.rows:,} requests timed out. {doubt}")
         for column, unit in self.units:
             if (named := unit_in_name(column) or unit) != unit:
                 which = f"Column {column!r} was read in {unit}, and its name says {named}."

@@ -41,7 +41,7 @@ KINDS = (UNREADABLE, UNMATCHED)
 QUOTE = 40
 """Maximum number of characters of a bad value in a message."""
 NONE = -1
-"""In place of the end of a request that was not answered in time."""
+"""In place of the end of a request that was not answered."""
 END = 1 << 62
 """Added to the position of an end of a request in two rows, so that at one time it comes after the
 starts."""
@@ -61,9 +61,9 @@ RUNS = pa.schema(
 """A run: rows of a block that belong to one shard, in the order of their starts.
 
 The columns `start`, `value` and `position` have an element for each row. Times are in units,
-rounded down. A value is the end of a request that was answered in time, or NONE; if rows have keys,
-it is the place of the key in `keys`, which is null otherwise. A position is the place of the row
-in the log. `first` is the first start.
+rounded down. A value is the end of a request that was answered, or NONE; if rows have keys, it is
+the place of the key in `keys`, which is null otherwise. A position is the place of the row in the
+log. `first` is the first start.
 """
 ROWS_OF_A_RUN = 1 << 14
 """The most rows of a run. If a log is in no order, runs overlap, and a part of each is held when
@@ -161,8 +161,7 @@ def interpret(
     if meaning.value == "end":
         ended = read_times(texts["end"], form, meaning.unit, log.point, meaning.assumed)
         present = ended.flags & ABSENT == 0
-        in_time = present & (ended.whole - start < meaning.timeout)
-        end = np.where(in_time, ended.whole, NONE)
+        end = np.where(present, ended.whole, NONE)
         problems |= {
             "end '{end}' is not {form} or is out of range": present & (ended.flags & VALID == 0),
             "end '{end}' is before its start": (
@@ -173,7 +172,7 @@ def interpret(
         duration = read_durations(texts["duration"], meaning.duration_unit, meaning.unit, log.point)
         present = duration.flags & ABSENT == 0
         start, end = _started(time, duration, meaning)
-        end = np.where(present & (end - start < meaning.timeout), end, NONE)
+        end = np.where(present, end, NONE)
         problems |= {
             "duration '{duration}' is negative": duration.flags & NEGATIVE,
             "duration '{duration}' is not a number in range": (
@@ -222,15 +221,14 @@ def interpret(
 
 
 def _started(time: Numbers, duration: Numbers, meaning: Meaning) -> tuple[Int64s, Int64s]:
-    """Return the start and the end of each request. An end after the timeout may be inexact."""
+    """Return the start and the end of each request. An end beyond LIMIT is LIMIT."""
     if meaning.time_is == "end":
         more = duration.flags & MORE != 0
         return time.whole - duration.whole - (duration.fraction + more > time.fraction), time.whole
     # The sum of the fractions may cross one more boundary between units.
     whole = duration.whole + (time.fraction + duration.fraction >= ONE)
-    # Beyond the timeout the sum is not needed, and might overflow.
-    in_time = (whole >= 0) & (whole < meaning.timeout)
-    return time.whole, time.whole + np.where(in_time, whole, meaning.timeout)
+    in_range = duration.whole < LIMIT - time.whole
+    return time.whole, np.where(in_range, time.whole + whole, LIMIT)
 
 
 def _mixed(*columns: Int64s) -> npt.NDArray[np.uint64]:

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from compare.traffic.logs.pairs import Piece, paired, without_start
+from compare.traffic.logs.pairs import Piece, in_time, paired, without_start
 from compare.traffic.logs.requests import RequestTape
 from compare.traffic.logs.rows import NO_POSITIONS, NONE, Meaning, RejectedRow
 from compare.traffic.logs.touches import TouchTape
+from compare.traffic.tapes.description import Late
 from compare.traffic.tapes.tape import Tape
 from compare.traffic.tapes.trace import Shard, new_shard, shard_name
 from timers.arrays import Int64s
@@ -108,28 +109,28 @@ def write_shard(
     """
     timeout, rows = meaning.timeout, in_order(pieces(runs))
     tape = TouchTape(timeout) if meaning.value == "key" else RequestTape(timeout)
-    if meaning.value == "id":
-        rows = paired(rows, timeout)
     with new_shard(directory / shard_name(number)) as writer, _behind(writer.append) as append:
-        for start, values, position in rows:
-            if isinstance(tape, TouchTape):
-                append(tape.add(start, values))
-            else:
-                append(tape.add(start, values, values != NONE, position))
+        if isinstance(tape, TouchTape):
+            for start, keys, _ in rows:
+                append(*tape.add(start, keys))
+        else:
+            requests = paired if meaning.value == "id" else in_time
+            for (start, end, position), late in requests(rows, timeout):
+                append(tape.add(start, end, end != NONE, position), late)
         append(tape.finish())
     return writer.shard
 
 
 @contextmanager
-def _behind(append: Callable[[Tape], None]) -> Iterator[Callable[[Tape], None]]:
+def _behind(append: Callable[..., None]) -> Iterator[Callable[..., None]]:
     """Run a function on another thread, at most one call behind."""
     with ThreadPoolExecutor(1) as pool:
         running: list[Future[None]] = []
 
-        def submit(tape: Tape) -> None:
+        def submit(tape: Tape, late: Late | None = None) -> None:
             if running:
                 running.pop().result()
-            running.append(pool.submit(append, tape))
+            running.append(pool.submit(append, tape, late))
 
         yield submit
         for last in running:

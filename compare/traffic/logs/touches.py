@@ -1,13 +1,15 @@
-"""Turn touches of keys, in the order of time, into a tape."""
+"""Turn touches of keys, in the order of time, into a tape and the late touches that it lacks."""
 
 # ruff: noqa: ANN001, ANN202  # compiled functions are typed by their arguments
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 import numpy as np
 
 from compare.traffic.logs.requests import EMPTY
+from compare.traffic.tapes.description import Late
 from compare.traffic.tapes.tape import ARM, START, Tape
 from timers.arrays import Int32s, Int64s
 from timers.kernels.jit import long_entry
+from timers.kernels.operations import NONE
 
 _ENDS = 0
 """The node that joins the ends of the list. Its id would be -1."""
@@ -33,23 +35,27 @@ class TouchTape:
         self._nodes = np.zeros(1, _NODE)
         self._nodes["key"][_ENDS] = -1
         self._node_of = np.empty(0, np.int32)  # key -> node, or _ENDS
+        self._seen = np.empty(0, np.int64)  # key -> its last touch when it lost its id, or NONE
         self._id_space = 0
 
-    def add(self, time: Int64s, keys: Int32s) -> Tape:
+    def add(self, time: Int64s, keys: Int32s) -> tuple[Tape, Late]:
         """Add rows in the order of time; return one operation for each. O(n).
 
-        A key is a small number. Memory: 28 bytes for each number up to the largest one.
+        A touch is late, and not shown as such by its operation, if its key has lost its id. A key
+        is a small number. Memory: 36 bytes for each number up to the largest one.
         """
         known, space = len(self._node_of), int(keys.max(initial=-1)) + 1
         if space > known:
             more = max(space, 2 * known) - known
             self._nodes = np.concatenate([self._nodes, np.zeros(more, _NODE)])
             self._node_of = np.concatenate([self._node_of, np.zeros(more, np.int32)])
+            self._seen = np.concatenate([self._seen, np.full(more, NONE)])
         ids, ops = np.empty(len(time), np.int32), np.empty(len(time), np.int8)
-        self._id_space = _fold(
-            time, keys, self._idle, self._nodes, self._node_of, self._id_space, ids, ops
-        )
-        return Tape(time, ops, ids, time + self._idle)
+        waits = np.empty(len(time), np.int64)
+        state = self._nodes, self._node_of, self._seen, self._id_space
+        self._id_space, late = _fold(time, keys, self._idle, *state, ids, ops, waits)
+        until = int(time[-1]) if len(time) else 0
+        return Tape(time, ops, ids, time + self._idle), Late(waits[:late], until)
 
     def finish(self) -> Tape:
         """The remaining operations: none."""
@@ -57,8 +63,9 @@ class TouchTape:
 
 
 @long_entry
-def _fold(time, keys, idle, nodes, node_of, id_space, ids, ops):
-    """Fill in ids and operations; return the number of ids."""
+def _fold(time, keys, idle, nodes, node_of, seen, id_space, ids, ops, waits):
+    """Fill in ids, operations and late touches; return the numbers of ids and of late touches."""
+    late = 0
     for row in range(time.size):
         now, key = time[row], keys[row]
         nodes[_ENDS]["time"] = now  # so that it is not free
@@ -67,9 +74,14 @@ def _fold(time, keys, idle, nodes, node_of, id_space, ids, ops):
         node, ops[row] = node_of[key], ARM
         silence, is_own = now - nodes[node]["time"], nodes[node]["key"] == key
         if not is_own or silence - idle >= idle:
+            last = now - silence if is_own else seen[key]
+            if last != NONE:
+                waits[late] = now - last
+                late += 1
             node = nodes[_ENDS]["behind"]
             if now - nodes[node]["time"] - idle >= idle:
                 ops[row] = START
+                seen[nodes[node]["key"]] = nodes[node]["time"]
             else:
                 id_space += 1
                 node = np.int32(id_space)
@@ -82,4 +94,4 @@ def _fold(time, keys, idle, nodes, node_of, id_space, ids, ops):
         nodes[last]["behind"] = nodes[_ENDS]["before"] = node
         nodes[node]["before"], nodes[node]["behind"], nodes[node]["time"] = last, _ENDS, now
         ids[row] = node - 1
-    return id_space
+    return id_space, late

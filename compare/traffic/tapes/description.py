@@ -2,6 +2,10 @@
 
 The timers are exact: an operation at the deadline comes too late. Each shard is followed operation
 by operation; adding shards adds their counts.
+
+A timer that is not answered in time is answered late, silent (its deadline comes by the end, and no
+answer does) or pending at the end. An answer is a cancel, a re-arm or the next arm. A tape has some
+late answers; the log that it was made from has all of them.
 """
 
 # ruff: noqa: ANN001, ANN202  # compiled functions are typed by their arguments
@@ -9,20 +13,31 @@ by operation; adding shards adds their counts.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import starmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from compare.base import quantiles
+from compare.base import formats, quantiles
 from compare.traffic.tapes.tape import ARM, CANCEL, START, Tape, id_space_of
-from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, digits_text, rounded_duration
+from compare.traffic.tapes.units import (
+    EXPONENTS,
+    TAPE_UNITS,
+    digits_text,
+    parse_duration,
+    rounded_duration,
+)
 from timers.arrays import Int64s
 from timers.kernels.jit import inlined, long_entry
 from timers.kernels.operations import NONE
 from timers.limits import LIMIT
 
-QUANTILES = {name: quantiles.QUANTILES[name] for name in ("p50", "p99", "max")}
+QUANTILES = {name: quantiles.QUANTILES[name] for name in ("p50", "p99", "p999", "max")}
+
+TIMEOUTS = (
+    *("1ms", "2ms", "5ms", "10ms", "20ms", "50ms", "100ms", "200ms", "500ms"),
+    *("1s", "2s", "5s", "10s", "20s", "30s", "1min", "2min", "5min", "10min"),
+)
+"""The timeouts for which a description says how many answers they would cut."""
 
 DIGITS = 11
 """The leading binary digits of a time that are kept: an error below 0.05 %."""
@@ -37,15 +52,27 @@ class Description:
     """The timers of a trace, or of a shard. Times are in units of the trace."""
 
     armed: int = 0  # how often a timer was armed
-    answered: int = 0  # how often it was then cancelled or re-armed before its deadline
+    answered: int = 0  # how often it was answered before its deadline
     waited: float = 0.0  # the time for which all of them were pending, up to the last operation
     delay: Mapping[str, int] = field(default_factory=dict)  # quantiles: arming to deadline
-    answer: Mapping[str, int] = field(default_factory=dict)  # quantiles: arming to answer
+    answer: Mapping[str, int] = field(
+        default_factory=dict
+    )  # quantiles: arming to answer, also late
+    late: int = 0  # how often it was answered at its deadline or later
+    pending: int = 0  # how many deadlines come after the end
+    #: timeout -> the number of answers that take at least as long
+    cut: Mapping[str, int] = field(default_factory=dict)
+    complete: bool = False  # whether all late answers are known
 
     @property
     def timed_out(self) -> int:
-        """The number of timers that reach their deadline, also after the last operation."""
-        return self.armed - self.answered
+        """The number of timers that reach their deadline by the end."""
+        return self.armed - self.answered - self.pending
+
+    def shares(self) -> dict[str, float]:
+        """The share of the answers that each timeout would cut."""
+        answers = max(self.answered + self.late, 1)
+        return {timeout: count / answers for timeout, count in self.cut.items()}
 
     def lines(self, unit: str, span: int, shards: int) -> dict[str, str]:
         """Text by label, for a trace of `span` units from the first operation to the last."""
@@ -57,26 +84,54 @@ class Description:
             several = " in all shards" * (shards > 1)
             lines["pending"] = f"{digits_text(self.waited / span, 3)} timers on average{several}"
         if self.armed:
-            share = self.timed_out / self.armed
-            lines["timed out"] = f"{self.timed_out:,} ({share:.1%}) of {self.armed:,} timers armed"
+            timers = f"{self.armed:,} timer{'s' * (self.armed > 1)} armed"
+            lines["timed out"] = f"{self.timed_out:,} of {timers}"
+            if self.timed_out:
+                share = formats.share(self.timed_out / self.armed)
+                lines["timed out"] += f" ({share})"
+                if self.complete:
+                    silent = self.timed_out - self.late
+                    lines["timed out"] += (
+                        f": {self.late:,} answered later, {silent:,} not by the end"
+                    )
+        if self.pending:
+            lines["at the end"] = (
+                "1 timer pending, with a deadline after the end"
+                if self.pending == 1
+                else f"{self.pending:,} timers pending, with deadlines after the end"
+            )
         for label, times in (("delay", self.delay), ("answered", self.answer)):
             if times and unit in TAPE_UNITS:
-                texts = {name: rounded_duration(time, unit) for name, time in times.items()}
-                lines[label] = ", ".join(f"{name} {text}" for name, text in texts.items())
+                lines[label] = ", ".join(
+                    f"{quantiles.title(name)} {rounded_duration(time, unit)}"
+                    for name, time in times.items()
+                )
                 if len(set(times.values())) == 1:
-                    lines[label] = f"always {texts['max']}"
+                    lines[label] = f"always {rounded_duration(times['max'], unit)}"
+        if self.cut:
+            lines["timeout"] = self._cut_text()
         return lines
 
+    def _cut_text(self) -> str:
+        """The share of the answers that each timeout cuts, up to the first that cuts none."""
+        # Of timeouts that cut as many, the last; of those that cut none, the first.
+        shown: dict[str, str] = {}
+        for timeout, share in self.shares().items():
+            shown[formats.share(share) if share else "none"] = timeout
+            if not share:
+                break
+        (text, timeout), *others = shown.items()
+        texts = [f"{timeout} cuts {text} of the answers"]
+        texts += [f"{timeout} {text}" for text, timeout in others]
+        known = "" if self.complete else "; answers after the deadline are not known"
+        return ", ".join(texts) + known
 
-@dataclass(frozen=True)
-class Counts:
-    """The counts from which a description is made: those of shards can be added."""
 
-    armed: int
-    answered: int
-    waited: float
-    delays: "Distribution"
-    answers: "Distribution"
+class Late(NamedTuple):
+    """Late answers that a log has and the tape lacks."""
+
+    waits: Int64s  # arming to answer
+    until: int  # the last time in the log so far
 
 
 @dataclass(frozen=True)
@@ -88,42 +143,90 @@ class Distribution:
     shortest: int
     longest: int
 
+    def at_least(self, time: int) -> int:
+        """The number of times from `time` on. Those up to 0.05 % shorter may count."""
+        longest = _shortest(np.array(self.bins, np.int64) + 1) - 1
+        return int(np.array(self.counts, np.int64)[longest >= time].sum())
 
-def described(shards: Iterable[Counts]) -> Description:
-    """Add the counts of shards."""
+
+@dataclass(frozen=True)
+class Counts:
+    """The counts from which a description is made: those of shards can be added."""
+
+    armed: int
+    answered: int
+    late: int
+    waited: float
+    end: int  # the last time of the tape, or of the log
+    complete: bool  # whether all late answers are known
+    delays: Distribution
+    answers: Distribution
+    pending: Distribution  # from the end to deadlines after it
+
+
+def described(shards: Iterable[Counts], unit: str) -> Description:
+    """Add the counts of shards.
+
+    Shards may end at different times. A shard's pending timers are those after the last end. If
+    that is 4096 units or more after the shard's own, it may be up to 0.05 % of the difference off.
+    """
     known = [counts for counts in shards if counts.armed]
+    if not known:
+        return Description()
+    end = max(counts.end for counts in known)
+    delays = _added([counts.delays for counts in known])
+    answers = _added([counts.answers for counts in known])
+    complete = all(counts.complete for counts in known)
+    cut = {}
+    if unit in TAPE_UNITS and answers.bins:
+        for text in TIMEOUTS:
+            units, rest = divmod(parse_duration(text, "us"), 10 ** (6 - EXPONENTS[unit]))
+            # A tape may lack answers after the deadline.
+            if not rest and (complete or units < delays.longest):
+                cut[text] = answers.at_least(units)
     return Description(
         armed=sum(counts.armed for counts in known),
         answered=sum(counts.answered for counts in known),
         waited=math.fsum(counts.waited for counts in known),
-        delay=_quantiles([counts.delays for counts in known]),
-        answer=_quantiles([counts.answers for counts in known if counts.answered]),
+        delay=_quantiles(delays),
+        answer=_quantiles(answers),
+        late=sum(counts.late for counts in known),
+        pending=sum(counts.pending.at_least(end - counts.end + 1) for counts in known),
+        cut=cut,
+        complete=complete,
     )
 
 
 def counts_from(entry: Mapping[str, Any]) -> Counts:
     """The inverse of `asdict`."""
-    both = {name: Distribution(**entry[name]) for name in ("delays", "answers")}
-    return Counts(**{**entry, **both})
+    names = "delays", "answers", "pending"
+    return Counts(**{**entry, **{name: Distribution(**entry[name]) for name in names}})
 
 
-def _quantiles(parts: list[Distribution]) -> dict[str, int]:
-    if not parts:
-        return {}
+def _added(parts: list[Distribution]) -> Distribution:
     counts = np.zeros(_BINS, np.int64)
-    for distribution in parts:
-        counts[distribution.bins] += distribution.counts
-    shortest = min(distribution.shortest for distribution in parts)
-    longest = max(distribution.longest for distribution in parts)
-    upto = np.cumsum(counts)
+    for part in parts:
+        counts[np.array(part.bins, np.int64)] += np.array(part.counts, np.int64)
+    ends = min(part.shortest for part in parts), max(part.longest for part in parts)
+    return _distribution(counts, ends)
+
+
+def _quantiles(times: Distribution) -> dict[str, int]:
+    upto = np.cumsum(times.counts)
     found = {}
-    for name, share in QUANTILES.items():
+    for name, share in QUANTILES.items() if times.bins else ():
         place = int(np.searchsorted(upto, math.ceil(share * int(upto[-1]))))
-        shift = max((place >> DIGITS) - 1, 0)
-        lowest = (place - (shift << DIGITS)) << shift
-        is_last = upto[place] == upto[-1]
-        found[name] = longest if is_last else max(lowest, shortest)
+        shortest = int(_shortest(np.array(times.bins[place])))
+        is_last = place == len(times.bins) - 1
+        found[name] = times.longest if is_last else max(shortest, times.shortest)
     return found
+
+
+def _shortest(bins: Int64s) -> Int64s:
+    """The shortest time of each bin: the inverse of `_bin`. That after the last bin wraps."""
+    shift = np.maximum((bins >> DIGITS) - 1, 0)
+    shortest: Int64s = (bins - (shift << DIGITS)) << shift
+    return shortest
 
 
 class Describer:
@@ -131,29 +234,42 @@ class Describer:
 
     def __init__(self) -> None:
         self._timers = np.empty(0, _TIMER)  # by id
-        self._totals = np.zeros(3)  # armed, answered and waited, exact up to 2**53
+        self._totals = np.zeros(4)  # armed, answered, late and waited, exact up to 2**53
         # Of delays and of answers: the bins, and the shortest and the longest time.
         self._bins = [np.zeros(_BINS, np.int64) for _ in range(2)]
         self._ends = (LIMIT, 0, LIMIT, 0)
-        self._last = 0
+        self._last = self._until = 0
+        self._complete = False
 
-    def add(self, tape: Tape) -> None:
-        """Add the next operations. O(n)."""
+    def add(self, tape: Tape, late: Late | None = None) -> None:
+        """Add the next operations, and late answers that they lack. O(n)."""
         if (more := id_space_of(tape) - len(self._timers)) > 0:
             none = np.array([(0, NONE)], _TIMER)
             self._timers = np.concatenate([self._timers, none.repeat(more)])
         self._ends = _follow(*tape, self._timers, self._totals, *self._bins, self._ends)
         if tape.time.size:
             self._last = int(tape.time[-1])
+        if late is not None:
+            self._complete, self._until = True, max(self._until, late.until)
+            self._totals[2] += late.waits.size
+            answers = _count(late.waits, self._bins[1], *self._ends[2:])
+            self._ends = (*self._ends[:2], *answers)
 
     def counts(self) -> Counts:
         """The counts of the operations so far. O(ids)."""
-        armed, answered, waited = self._totals.tolist()
+        armed, answered, late, waited = self._totals.tolist()
         pending = self._timers[self._timers["deadline"] != NONE]
         ends = np.clip(pending["deadline"], pending["armed_at"], self._last)
         waited += float((ends - pending["armed_at"]).sum(dtype=float))
-        both = zip(self._bins, (self._ends[:2], self._ends[2:]), strict=True)
-        return Counts(int(armed), int(answered), waited, *starmap(_distribution, both))
+        end, bins = max(self._last, self._until), np.zeros(_BINS, np.int64)
+        after = pending["deadline"][pending["deadline"] > end] - end
+        rest = _distribution(bins, _count(after, bins, LIMIT, 0))
+        delays, answers = (
+            _distribution(bins, ends)
+            for bins, ends in zip(self._bins, (self._ends[:2], self._ends[2:]), strict=True)
+        )
+        whole = int(armed), int(answered), int(late)
+        return Counts(*whole, waited, end, self._complete, delays, answers, rest)
 
 
 def _distribution(counts: Int64s, ends: tuple[int, int]) -> Distribution:
@@ -175,7 +291,7 @@ def _bin(time):
 @long_entry
 def _follow(time, op, ids, deadline, timers, totals, delays, answers, ends):
     """Follow the operations; return the least and the greatest delay, and those of the answers."""
-    armed, answered, waited = totals
+    armed, answered, late, waited = totals
     least_delay, greatest_delay, least_answer, greatest_answer = ends
     for k in range(time.size):
         now, kind, timer = time[k], op[k], timers[ids[k]]
@@ -192,14 +308,30 @@ def _follow(time, op, ids, deadline, timers, totals, delays, answers, ends):
             timer["deadline"] = NONE
             if kind == CANCEL:
                 continue
+        elif due != NONE:  # a late answer
+            wait = now - armed_at
+            answers[_bin(wait)] += 1
+            least_answer, greatest_answer = min(least_answer, wait), max(greatest_answer, wait)
+            late += 1
+            waited += max(due - armed_at, 0)
+            timer["deadline"] = NONE
+            if kind != ARM:
+                continue
         elif kind != ARM:
             continue
-        elif due != NONE:
-            waited += max(due - armed_at, 0)
         delay = max(deadline[k] - now, 0)
         delays[_bin(delay)] += 1
         least_delay, greatest_delay = min(least_delay, delay), max(greatest_delay, delay)
         armed += 1
         timer["armed_at"], timer["deadline"] = now, deadline[k]
-    totals[0], totals[1], totals[2] = armed, answered, waited
+    totals[0], totals[1], totals[2], totals[3] = armed, answered, late, waited
     return least_delay, greatest_delay, least_answer, greatest_answer
+
+
+@long_entry
+def _count(times, bins, least, greatest):
+    """Count times in bins; return the least and the greatest, those given included."""
+    for k in range(times.size):
+        bins[_bin(times[k])] += 1
+        least, greatest = min(least, times[k]), max(greatest, times[k])
+    return least, greatest

@@ -34,7 +34,7 @@ from compare.base.files import (
     read_manifest,
     write_json,
 )
-from compare.traffic.tapes.description import Counts, Describer, Description, described
+from compare.traffic.tapes.description import Counts, Describer, Description, Late, described
 from compare.traffic.tapes.tape import (
     DTYPES,
     OP_COUNTS,
@@ -51,7 +51,7 @@ from compare.traffic.tapes.units import TAPE_UNITS
 from timers import TimerError
 
 FORMAT = "wheelwork-trace"
-VERSION = 1
+VERSION = 2
 REJECTED = "rejected.parquet"
 """The rows of a log that were rejected; this file lies beside the shards if there are any."""
 UNITS = (*TAPE_UNITS, "unit")
@@ -282,7 +282,8 @@ def new_trace(
     target = new_target(path, force=force)
     if unit not in UNITS:
         raise TraceError(f"unit {unit!r} is not {_UNITS}")
-    Describer().add(joined([]))  # compiled into the disk cache, where workers look
+    # Compiled into the disk cache, where workers look.
+    Describer().add(joined([]), Late(np.empty(0, np.int64), 0))
     with (
         errors_as(TraceError, f"{CANNOT_WRITE} {path}"),
         new_directory(target, replace=force) as directory,
@@ -318,7 +319,9 @@ def write_manifest(
         "source": source,
         "shards": [shard.entry for shard in shards],
         "totals": _totals(shards),
-        "description": asdict(described(shard.described for shard in shards if shard.described)),
+        "description": asdict(
+            described((shard.described for shard in shards if shard.described), unit)
+        ),
     }
     try:
         write_json(directory / MANIFEST, manifest)
@@ -376,10 +379,10 @@ class ShardWriter:
         self.shard = Shard(name)
         """The manifest's entry for the pieces so far."""
 
-    def append(self, piece: Tape) -> None:
-        """Add the next operations. O(len)."""
+    def append(self, piece: Tape, late: Late | None = None) -> None:
+        """Add the next operations, and late answers that they lack. O(len)."""
         self.shard = self.shard.followed_by(piece)
-        self._describer.add(piece)
+        self._describer.add(piece, late)
         self._held = pa.concat_tables([self._held, pa.table(list(piece), schema=SCHEMA)])
         self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
 

@@ -287,8 +287,8 @@ def test_how_a_log_was_read_is_told():
         "line 7: x line 8: y ... and 3 more",
         "iso (guessed), in ms from 2017-07-14 02:40:00.000 UTC to 2017-07-14 02:40:16.000 UTC",
         "operations 12,345: 3,001 starts, 2,003 cancels, 1,009 re-arms rate 250 timers armed per",
-        "second pending 0.5 timers on average timed out 70 (1.8%) of 4,000 timers armed",
-        "delay p50 10us, p99 20us, max 5s trace some.trace",
+        "second pending 0.5 timers on average timed out 70 of 4,000 timers armed (1.75%)",
+        "delay p50 10us, p99 20us, greatest 5s trace some.trace",
     ):
         assert part in said
     assert said.endswith("warning All is well.")

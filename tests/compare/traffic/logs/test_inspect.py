@@ -146,9 +146,10 @@ def test_a_trace_is_described(said):
         "operations  3: 2 starts, 1 cancel",
         "rate        2 timers armed per second",
         "pending     0.2 timers on average",
-        "timed out   1 (50.0%) of 2 timers armed",
+        "timed out   1 of 2 timers armed (50%): 1 answered later, 0 not by the end",
         "delay       always 5s",
-        "answered    always 200ms",
+        "answered    p50 200ms, p99 9s, p99.9 9s, greatest 9s",
+        "timeout     200ms cuts 100% of the answers, 5s 50%, 10s none",
         "trace       t",
     ]
     assert told.endswith(text)

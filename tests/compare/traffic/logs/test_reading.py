@@ -33,7 +33,11 @@ YEAR = 366 * 86_400 * 1000
             {"units": (("ts", "ms"), ("latency_ms", "s"), ("took_s", "s"))},
             "Column 'latency_ms' was read in s, and its name says ms. See --duration-unit and",
         ),
+        ({"timed_out": 5, "pending": 2}, "Every request timed out. Are the timeout of 5s and"),
+        ({"pending": 2}, "3 of 7 requests timed out. Are the timeout of 5s and the unit"),
         ({"timed_out": 7, "kind": "touches"}, "No key was touched again within 5s."),
+        ({"timed_out": 0, "pending": 7, "kind": "touches"}, "No key was touched again within 5s."),
+        ({"timed_out": 0, "kind": "touches"}, "No key was silent for 5s."),
         (
             {"times": NO_TIMES._replace(step="1s")},
             "All times are multiples of 1s, which is coarse for 5s.",

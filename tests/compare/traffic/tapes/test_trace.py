@@ -94,7 +94,7 @@ def test_totals_and_span_are_over_all_shards(path):
 
 def test_the_files_are_what_the_docs_say(path, written):
     manifest = json.loads((path / "manifest.json").read_text())
-    assert (manifest["format"], manifest["version"]) == ("wheelwork-trace", 1)
+    assert (manifest["format"], manifest["version"]) == ("wheelwork-trace", 2)
     file = pq.ParquetFile(path / "shard-00000.parquet")
     assert file.schema_arrow.equals(SCHEMA)
     assert not any(field.nullable for field in file.schema_arrow)
@@ -229,7 +229,8 @@ def test_a_manifest_that_cannot_be_read(path, written):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"version": 2}, "has version 2; this release reads 1"),
+        ({"version": 3}, "has version 3; this release reads 2"),
+        ({"version": 1}, "has version 1; this release reads 2: .* is of an older release"),
         ({"unit": "h"}, "unit 'h' is not us, ms, s or unit"),
         ({"source": None}, "source is missing or not an object"),
         ({"shards": {}}, "shards is missing or not a list"),
