@@ -14,7 +14,7 @@ from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import is_counter
 from compare.trial.results.metrics import metric as metric_named
 from compare.trial.results.schema import MEMORY
-from reports import changes, method, purgatory
+from reports import changes, method, purgatory, timeouts
 from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
 from reports.statistics import Estimate
@@ -473,6 +473,13 @@ SECTIONS: Mapping[str, Item] = {
         (workloads,),
         (replays_plots, trade_off_plots),
         folded=False,
+    ),
+    "timeouts": Item(
+        "Which timeout for your traffic?",
+        timeouts.lead,
+        plots=(timeouts.plots,),
+        folded=False,
+        headline=timeouts.headline,
     ),
     "memory": Item(
         "Memory",

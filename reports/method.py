@@ -77,6 +77,7 @@ def _plain(value: Any) -> str:
 def facts(summary: Summary, source: StoredSource) -> dict[str, str]:
     """Facts about a source, from its replays and from `ingest`, by title."""
     terms = {"operations": described(source)}
+    description = source.details.get("description")
     if timer := next(iter(summary.column("scheduled", source.name)), None):
 
         def number(metric: str) -> int:
@@ -85,10 +86,11 @@ def facts(summary: Summary, source: StoredSource) -> dict[str, str]:
         scheduled, fired = number("scheduled"), number("fired")
         several = " in one shard" * (source.details.get("shards", 1) > 1)
         terms["pending"] = f"at most {formats.count(number('most_pending'))} at once{several}"
-        terms["fired"] = f"{formats.count(fired)} of {formats.counted(scheduled, 'timer')}"
-        if scheduled:
-            terms["fired"] += f" ({formats.share(fired / scheduled)})"
-    if description := source.details.get("description"):
+        if not description:  # a replay goes on after the end of a log, until all have fired
+            terms["fired"] = f"{formats.count(fired)} of {formats.counted(scheduled, 'timer')}"
+            if scheduled:
+                terms["fired"] += f" ({formats.share(fired / scheduled)})"
+    if description:
         span, shards = source.details["span"], source.details["shards"]
         lines = Description(**description).lines(source.unit, span, shards)
         # In a terminal, groups of digits have commas.

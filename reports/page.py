@@ -15,7 +15,7 @@ from markupsafe import Markup
 from compare.base.files import errors_as, has_format, new_directory, obstacle, write_json
 from compare.trial.purgatory.figures import NONE
 from compare.trial.results.store import Run, RunError
-from reports import statistics
+from reports import statistics, timeouts
 from reports.answer import data, noise
 from reports.catalogue import plots, sections
 from reports.charts import pictures
@@ -106,9 +106,10 @@ def _write(summary: Summary, origin: str, directory: Path) -> None:
 
 
 def numbers(summary: Summary) -> dict[Subject, int]:
-    """The entries of the legend, in order, with their numbers: contestants and cases of trials."""
+    """The entries of the legend, in order, with their numbers: contestants, cases, and traces."""
     cases = (Case(row["load"], row["design"]) for row in summary.trials if row["design"] != NONE)
     subjects: list[Subject] = [*summary.contestants, *dict.fromkeys(cases)]
+    subjects += [traffic for traffic, _ in timeouts.curves(summary)]
     return {subject: number for number, subject in enumerate(subjects)}
 
 

@@ -28,6 +28,8 @@ class Panel:
     series: Mapping[Subject, Sequence[Point]]
     form: Callable[[float], str] = formats.nanoseconds
     across: str = ""  # the label of the x axis
+    form_across: Callable[[float], str] = formats.short_count  # unless it has ticks or names
+    most_ticks: int = 4  # of the x axis; fewer where labels are long
     ticks: Sequence[int] = ()  # of the x axis: numbers of timers, beside which series are moved
     names: Sequence[str] = ()  # of columns
     levels: Mapping[Subject, Sequence[Estimate]] = field(default_factory=dict)  # horizontal lines

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from compare.base import formats
 from compare.traffic.tapes.units import EXPONENTS
@@ -101,7 +101,30 @@ class StoredContestant:
         return f"{self.short} ({self.remark})" if self.remark else self.short
 
 
-Subject = StoredContestant | Case
+@dataclass(frozen=True)
+class Traffic:
+    """A trace. Charts name it and colour it as they do a contestant."""
+
+    name: str
+
+    dashed: ClassVar[bool] = False
+    remark: ClassVar[str] = ""
+    variant: ClassVar[int] = 0
+
+    @property
+    def timer(self) -> str:
+        """The name that decides on its colour and marker, unlike those of all timers."""
+        return self.full
+
+    @property
+    def full(self) -> str:
+        """Display name."""
+        return f"Answers in {self.name}"
+
+    short = plain = full
+
+
+Subject = StoredContestant | Case | Traffic
 """The subject of a line of a chart or a row of a table."""
 
 

@@ -1,6 +1,5 @@
-"""Lines over a number: timers pending, a rate or a limit."""
+"""Lines over a number: timers pending, a rate, a limit or a timeout."""
 
-from compare.base import formats
 from reports.charts.axes import Chart, log_axis, size_axis, stroke_of
 from reports.palette import INK
 from reports.plots import Plot
@@ -30,6 +29,6 @@ def draw(chart: Chart, plot: Plot) -> None:
             if panel.ticks:
                 size_axis(axes, panel.ticks)
             else:
-                log_axis(axes, "x", formats.short_count, most_ticks=4)
+                log_axis(axes, "x", panel.form_across, most_ticks=panel.most_ticks)
             log_axis(axes, "y", panel.form)
         axes.set_xlabel(panel.across)

@@ -179,9 +179,11 @@ def test_the_facts_of_a_trace_have_its_description(primes, distinct):
     share = formats.share(row["fired"] / row["scheduled"])
     of = f"{formats.count(row['fired'])} of {formats.counted(row['scheduled'], 'timer')}"
     assert whole["fired"] == f"{of} ({share})"
+    # How timers end is that at the end of the log, not after all that a replay waits for.
+    del whole["fired"]
     assert [*facts(asdict(description)).items()] == [*(said | whole).items()]
     assert said.keys() > {"rate", "timed out", "delay", "answered"}
-    assert facts(None) == whole
+    assert facts(None).keys() == {*whole, "fired"}
 
 
 def test_sources_of_one_name_are_told_apart(primes, distinct):

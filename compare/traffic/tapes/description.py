@@ -109,10 +109,10 @@ class Description:
                 if len(set(times.values())) == 1:
                     lines[label] = f"always {rounded_duration(times['max'], unit)}"
         if self.cut:
-            lines["timeout"] = self._cut_text()
+            lines["timeout"] = self.cut_text()
         return lines
 
-    def _cut_text(self) -> str:
+    def cut_text(self) -> str:
         """The share of the answers that each timeout cuts, up to the first that cuts none."""
         # Of timeouts that cut as many, the last; of those that cut none, the first.
         shown: dict[str, str] = {}
