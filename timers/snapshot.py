@@ -33,7 +33,7 @@ Timers = tuple[Waiting, ...]
 class Ring(NamedTuple):
     """A wheel: `size` slots of `tick` units each, then slot 0 again."""
 
-    level: int | None  #: level number, as in `locate`; None if there is only one wheel
+    level: int | None  #: from 1, as in `locate`; None if there is only one wheel
     tick: int
     size: int
     current: int  #: the slot of the present moment

@@ -93,4 +93,4 @@ class CascadingWheel(Reference):
     def filed(self, timer: Armed) -> dict[str, int | str]:
         if timer.within is self.overflow:
             return {"bucket": "overflow"}
-        return {"level": timer.level, "slot": self.slot(timer.deadline, timer.level)}
+        return {"level": timer.level + 1, "slot": self.slot(timer.deadline, timer.level)}

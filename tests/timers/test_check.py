@@ -155,7 +155,7 @@ def listed() -> tuple[Any, list[int]]:
 
 
 def cascading() -> tuple[Any, list[int]]:
-    """Timers on levels 0 to 4, in the overflow list, and due."""
+    """Timers on levels 1 to 5, in the overflow list, and due."""
     levels = (1001, 1255, 1256, 1300, 66_500, 70_000, 2**24 + 1005, 2**32 + 1005)
     return armed(CascadingWheel(start=1000), *levels, 2**40 + 2000, 1000)
 

@@ -6,14 +6,14 @@ next slot of the wheel above is emptied and its timers are inserted again into l
 cascade). A timer moves down at most four times.
 
     level  slot width  holds delays of         all 256 slots span
-    0               1  1 .. 255                               256
-    1           2**8   2**8  .. 2**16 - 1     2**16 =      65 536
-    2           2**16  2**16 .. 2**24 - 1     2**24 =  16 777 216
-    3           2**24  2**24 .. 2**32 - 1     2**32 ~ 4.3 * 10**9
-    4           2**32  2**32 .. 2**40 - 1     2**40 ~ 1.1 * 10**12
+    1               1  1 .. 255                               256
+    2           2**8   2**8  .. 2**16 - 1     2**16 =      65 536
+    3           2**16  2**16 .. 2**24 - 1     2**24 =  16 777 216
+    4           2**24  2**24 .. 2**32 - 1     2**32 ~ 4.3 * 10**9
+    5           2**32  2**32 .. 2**40 - 1     2**40 ~ 1.1 * 10**12
     overflow           2**40 and more: a list, scanned when one of its timers can fit a wheel
 
-    level 0, a slot is 1 unit       level 1, a slot is 256 units
+    level 1, a slot is 1 unit       level 2, a slot is 256 units
 
         0    ..    20                   3     4     5
      +-----+-----+-----+             +-----+-----+-----+
@@ -25,9 +25,9 @@ cascade). A timer moves down at most four times.
      +-----+-----+-----+             +-----+-----+-----+
        ..    232   ..                   1     0    ..
 
-Example: at 1000, the clock is in slot 1000 & 255 = 232 of level 0 and 1000 >> 8 = 3 of level 1. A
-timer for 1300 is 300 units away: level 1, slot 1300 >> 8 & 255 = 5 (A). At 1280 level 0 wraps and
-slot 5 cascades. The timer is 20 units away: level 0, slot 1300 & 255 = 20 (B). It fires at 1300.
+Example: at 1000, the clock is in slot 1000 & 255 = 232 of level 1 and 1000 >> 8 = 3 of level 2. A
+timer for 1300 is 300 units away: level 2, slot 1300 >> 8 & 255 = 5 (A). At 1280 level 1 wraps and
+slot 5 cascades. The timer is 20 units away: level 1, slot 1300 & 255 = 20 (B). It fires at 1300.
 
 Costs: schedule and cancel O(1); advance O(1) for each move of a timer to a lower wheel, in bursts
 of whole slots. Drawback: one tick can move all the timers of an upper slot. Occupancy bits let
@@ -265,7 +265,7 @@ def snapshot(state: State) -> Snapshot:
     now = int(state.cells[NOW])
     rings = [
         Ring(
-            level,
+            level + 1,  # as in the table above; the code counts from 0
             1 << level * SLOT_BITS,
             SLOTS,
             now >> level * SLOT_BITS & SLOT_MASK,

@@ -94,7 +94,7 @@ MULTIPLIER, SHIFT = 5, 6  # the tick's reciprocal (pool.py)
 LEVEL_FIELDS = 7
 
 DUE = 0  # bucket of timers to be delivered at once
-FIRST_SLOT = 1  # bucket of slot 0 of level 0; the others follow, level by level
+FIRST_SLOT = 1  # bucket of slot 0 of level 1; the others follow, level by level
 
 
 class HierarchicalWheelState(NamedTuple):

@@ -489,7 +489,7 @@ class KernelTimer(NotCopied):
         >>> from timers import CascadingWheel
         >>> timer = CascadingWheel()
         >>> timer.locate(timer.schedule(300))
-        {'level': 1, 'slot': 1}
+        {'level': 2, 'slot': 1}
         """
         handle = as_integer(handle, "handle")
         places = self.snapshot().places()

@@ -12,10 +12,10 @@ class CascadingWheel(KernelTimer):
     >>> timer = CascadingWheel(start=1000)
     >>> handle = timer.schedule(1300)
     >>> timer.locate(handle)
-    {'level': 1, 'slot': 5}
+    {'level': 2, 'slot': 5}
     >>> _ = timer.advance(1280)
     >>> timer.locate(handle)
-    {'level': 0, 'slot': 20}
+    {'level': 1, 'slot': 20}
     >>> timer.advance(1300).handles.tolist() == [handle]
     True
     """

@@ -92,6 +92,12 @@ def test_an_empty_structure_is_drawn():
         assert "clock" in words
 
 
+def test_levels_are_counted_from_1():
+    for name in names():
+        levels = [ring.level for ring in timer_class(name)().snapshot().rings]
+        assert levels in ([], [None], [*range(1, len(levels) + 1)]), name
+
+
 def test_the_layout_is_that_of_the_largest_step():
     timer = timer_class("delay-queue")()
     steps = list(Walk(timer, [(k, START, k, 10 + k) for k in range(5)]).steps(0))
