@@ -141,8 +141,8 @@ function verdict(form) {
   if (rated && most <= data.cheap) said.push(`Speed does not matter here: each of these timers takes at most ${time(most)} of CPU in each second, ${percent(most / CORE)} of a core.`);
   said.push(`${chosen.timer.name} costs ${each(chosen)}.`);
   if (reasons.length) {
-    const why = rated ? `within the noise, or ${percent(data.enough)} of a core` : "within the noise";
-    said.push(`Of ${near} timers that cost about the same (${why}), it ${listed(reasons)}. The cheapest is ${cheapest.timer.name} with ${times(cheapest.cost[0] / chosen.cost[0])} the cost.`);
+    const why = rated ? `the noise, or ${percent(data.enough)} of a core` : "the noise";
+    said.push(`Of ${near} timers whose costs differ by no more than ${why}, it ${listed(reasons)}. The cheapest is ${cheapest.timer.name} with ${times(cheapest.cost[0] / chosen.cost[0])} the cost.`);
   } else if (near > 1) {
     const others = ranking.filter((offer) => offer !== chosen && offer.cost[1] <= chosen.cost[2]);
     if (others.length) said.push(`Speed does not separate it from ${listed(others.map((offer) => offer.timer.name))}: their intervals overlap.`);

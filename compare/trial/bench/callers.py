@@ -4,10 +4,11 @@ With N timers pending, whose deadlines are random and far away, a caller does th
 
 - *pair*: it cancels a random timer and starts another, over and over, while the clock stands;
 - *step*: it moves the clock by one unit, and nothing is due;
-- *fire*: it starts timers that are due soon and moves the clock until they have fired. The steps of
-  the clock are subtracted.
+- *fire*: it moves the clock while pending timers fire, and starts as many others. The steps of the
+  clock are subtracted.
 
-A service moves its own clock, from wake-up to wake-up, so its fires include the steps. CPU time is
+A service moves its own clock, from wake-up to wake-up, so its fires include the steps; there, the
+timers that fire are started for that. CPU time is
 that of the thread or, where a caller has threads of its own, of the process. The garbage collector
 is off meanwhile, as in `timeit`.
 """
@@ -26,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from compare.traffic.tapes.tape import CANCEL, START, Tape
-from compare.traffic.workloads.catalogue import CHOICE, DELAY, Stream
+from compare.traffic.workloads.catalogue import CHOICE, DELAY, GAP, LENGTH, Stream
 from compare.trial.bench.measure import Progress, Store, another_fits
 from compare.trial.bench.work import SETTLING, UNIT
 from compare.trial.replay.contestant import COMPILED, Contestant
@@ -40,7 +41,8 @@ SIZES = (1_000, 30_000, 1_000_000)  # timers pending
 SERVICE_SIZES = (1_000, 10_000, 100_000)  # a call of a service takes 220 bytes more
 BATCH = 100  # timers in a call of a batch form
 NEAREST, FARTHEST = 2_000, 62_000  # units from the start to the deadlines of pending timers
-SOON = 20  # units in which the timers that fire are started, and the longest of their delays
+WINDOW, OPENS = 50, 1_500  # units in which pending timers fire, at most; and the first of them
+SOON = 20  # units: the longest delay of the timers that fire in a service
 STEPS = {1_000: 1_000, 10_000: 1_000, 30_000: 1_000}
 """Size -> steps of the clock; 100 at other sizes, where a list scans for long."""
 
@@ -66,10 +68,10 @@ class Caller(Protocol):
     def steps(self, count: int) -> float:
         """Move the clock by one unit, `count` times."""
 
-    def fires(self, delays: Int64s) -> tuple[float, int]:
-        """Start timers in SOON steps, each with its delay in units; step until all have fired.
+    def fires(self, plan: "Plan") -> tuple[float, int]:
+        """Move the clock while `plan.fires` timers fire, and start as many.
 
-        Also returns the number of steps.
+        Also returns the number of steps that the caller has made.
         """
 
 
@@ -81,35 +83,70 @@ class Plan:
     pair_count: int
     seed: int
 
-    @cached_property
-    def _uniform(self) -> np.ndarray[Any, Any]:
-        stream = Stream(self.seed, self.size, 1)
-        return stream.uniform(DELAY, self.size + 2 * self.pair_count)
+    @property
+    def window(self) -> int:
+        """The units of a window: at least one timer fires in each."""
+        return min(WINDOW, self.size // 2)
 
     @property
+    def due(self) -> int:
+        """The number of pending timers that fire in the first window."""
+        return max(min(self.pair_count, self.size // 2) // self.window, 1) * self.window
+
+    @property
+    def windows(self) -> int:
+        """The number of windows: what is started in all but the last fires in the next one."""
+        return -(-self.pair_count // self.due)
+
+    @property
+    def fires(self) -> int:
+        """The number of timers that fire in all windows."""
+        return self.windows * self.due
+
+    def _uniform(self, purpose: int, size: int) -> np.ndarray[Any, Any]:
+        return Stream(self.seed, self.size, 1).uniform(purpose, size)
+
+    @cached_property
+    def _order(self) -> Int64s:
+        """The pending timers in random order. The first of them are due in the first window."""
+        return np.argsort(self._uniform(CHOICE, self.size))
+
+    @cached_property
     def filling(self) -> Int64s:
         """The deadlines of the pending timers."""
-        return self._far(self._uniform[: self.size])
-
-    @property
-    def deadlines(self) -> Int64s:
-        """The deadlines of the timers that are started in pairs."""
-        return self._far(self._uniform[self.size : self.size + self.pair_count])
-
-    @property
-    def delays(self) -> Int64s:
-        """The delays of the timers that fire."""
-        return (1 + self._uniform[self.size + self.pair_count :] * SOON).astype(np.int64)
+        deadlines = _far(self._uniform(DELAY, self.size))
+        soon = self._order[: self.due]
+        deadlines[soon] = OPENS + np.arange(soon.size) * self.window // max(soon.size, 1)
+        return deadlines
 
     @cached_property
     def slots(self) -> Int64s:
-        """The pending timers that are cancelled: all of them in random order, again and again."""
-        order = np.argsort(Stream(self.seed, self.size, 1).uniform(CHOICE, self.size))
-        return np.resize(order, self.pair_count)
+        """The pending timers that are cancelled in two rounds: in random order, all before any
+        comes again. So the caches do not hold those of the second round.
+        """
+        return np.resize(self._order[self.due :], 2 * self.pair_count)
 
-    @staticmethod
-    def _far(uniform: np.ndarray[Any, Any]) -> Int64s:
-        return (NEAREST + uniform * (FARTHEST - NEAREST)).astype(np.int64)
+    @cached_property
+    def deadlines(self) -> Int64s:
+        """The deadlines of the timers that are started in two rounds of pairs."""
+        return _far(self._uniform(LENGTH, 2 * self.pair_count))
+
+    @cached_property
+    def replacements(self) -> Int64s:
+        """The deadlines of the timers that are started while others fire, by step of the clock."""
+        each = self.due // self.window
+        steps = np.arange(self.windows * self.window).repeat(each)
+        uniform = self._uniform(GAP, steps.size)
+        opens = OPENS + (steps // self.window + 1) * self.window
+        deadlines = opens + (uniform * self.window).astype(np.int64)
+        last = steps >= (self.windows - 1) * self.window
+        deadlines[last] = opens[last] + _far(uniform[last])
+        by_step: Int64s = deadlines.reshape(-1, each)
+        return by_step
+
+
+def _far(uniform: np.ndarray[Any, Any]) -> Int64s:
+    return (NEAREST + uniform * (FARTHEST - NEAREST)).astype(np.int64)
 
 
 class CompiledCaller:
@@ -117,7 +154,7 @@ class CompiledCaller:
 
     def __init__(self, contestant: Contestant, plan: Plan, clock: Clock = time.thread_time) -> None:
         self._size = plan.size
-        most = plan.size + plan.pair_count
+        most = plan.size + plan.fires
         self.timer = contestant.new(UNIT, 0, most)
         self._loop = loop_for(self.timer, Buffers(most, most), lambda rows: None, clock)
         self._run(0, START, np.arange(plan.size), plan.filling)
@@ -134,14 +171,16 @@ class CompiledCaller:
         """See Caller."""
         return self._loop.tick(self.timer.now + count)
 
-    def fires(self, delays: Int64s) -> tuple[float, int]:
+    def fires(self, plan: Plan) -> tuple[float, int]:
         """See Caller."""
-        now, ids = self.timer.now, self._size + np.arange(delays.size)
-        times = now + 1 + np.arange(delays.size) * SOON // delays.size
-        seconds = self._run(times, START, ids, times + delays)
+        started = plan.replacements
+        times = OPENS + np.arange(len(started)).repeat(started.shape[1])
+        ids = self._size + np.arange(started.size)
+        self._run(OPENS - 1, CANCEL, ids[:1], np.zeros(1, np.int64))  # of no timer: a jump
+        seconds = self._run(times, START, ids, started.ravel())
         while len(self.timer) > self._size:
-            seconds += self._loop.tick(self.timer.now + SOON)
-        return seconds, self.timer.now - now
+            seconds += self._loop.tick(self.timer.now + 1)
+        return seconds, self.timer.now - OPENS + 1
 
     def _run(self, times: Any, ops: Any, ids: Int64s, deadlines: Int64s) -> float:
         columns = np.broadcast_arrays(times, ops, ids, deadlines)
@@ -155,7 +194,7 @@ class PythonCaller:
 
     def __init__(self, contestant: Contestant, plan: Plan, clock: Clock = time.thread_time) -> None:
         self._clock = clock
-        self.timer = contestant.new(UNIT, 0, plan.size + plan.pair_count)
+        self.timer = contestant.new(UNIT, 0, plan.size + plan.fires)
         self._handles = self.timer.schedule_many(plan.filling)
         self.timer.advance(SETTLING)
 
@@ -182,23 +221,26 @@ class PythonCaller:
             advance(moment)
         return self._clock() - started
 
-    def fires(self, delays: Int64s) -> tuple[float, int]:
+    def fires(self, plan: Plan) -> tuple[float, int]:
         """See Caller."""
-        timer, now, size = self.timer, self.timer.now, len(self.timer)
-        groups = [group.tolist() for group in np.array_split(delays, SOON)]
+        timer, size = self.timer, len(self.timer)
+        groups = plan.replacements if self._in_batches else plan.replacements.tolist()
+        timer.advance(OPENS - 1)
         started = self._clock()
-        for moment, group in enumerate(groups, now + 1):
+        for moment, group in enumerate(groups, OPENS):
             timer.advance(moment)
-            self._start(timer, moment, group)
+            self._start(timer, group)
         while len(timer) > size:
             timer.advance(timer.now + 1)
-        return self._clock() - started, timer.now - now
+        return self._clock() - started, timer.now - OPENS + 1
+
+    _in_batches = False
 
     @staticmethod
-    def _start(timer: Any, moment: int, delays: Sequence[int]) -> None:
+    def _start(timer: Any, deadlines: Any) -> None:
         schedule = timer.schedule
-        for delay in delays:
-            schedule(moment + delay)
+        for deadline in deadlines:
+            schedule(deadline)
 
 
 class BatchCaller(PythonCaller):
@@ -215,10 +257,12 @@ class BatchCaller(PythonCaller):
             handles[batch] = timer.schedule_many(moments)
         return self._clock() - started
 
+    _in_batches = True
+
     @staticmethod
-    def _start(timer: Any, moment: int, delays: Sequence[int]) -> None:
-        for k in range(0, len(delays), BATCH):
-            timer.schedule_many([moment + delay for delay in delays[k : k + BATCH]])
+    def _start(timer: Any, deadlines: Any) -> None:
+        for k in range(0, len(deadlines), BATCH):
+            timer.schedule_many(deadlines[k : k + BATCH])
 
 
 class _CallbackCaller:
@@ -242,9 +286,9 @@ class _CallbackCaller:
         """See Caller: a service moves its own clock."""
         return 0.0
 
-    def fires(self, delays: Int64s) -> tuple[float, int]:
+    def fires(self, plan: Plan) -> tuple[float, int]:
         """See Caller."""
-        seconds = (delays / 1_000).tolist()
+        seconds = (np.linspace(1, SOON, plan.fires) / 1_000).tolist()
         started = self._clock()
         for delay in seconds:
             self._schedule(delay, _nothing)
@@ -262,7 +306,7 @@ class ServiceCaller(_CallbackCaller):
     def __init__(
         self, contestant: Contestant, plan: Plan, clock: Clock = time.process_time
     ) -> None:
-        self.service = SystemTimer(contestant.new(UNIT, 0, plan.size + plan.pair_count))
+        self.service = SystemTimer(contestant.new(UNIT, 0, plan.size + plan.fires))
         super().__init__(self.service.schedule_after, plan, clock)
 
     def _wait(self) -> None:
@@ -295,7 +339,7 @@ def wheel_loop_caller(contestant: Contestant, plan: Plan) -> LoopCaller:
     """Calls of an event loop that keeps its calls in the timer."""
 
     def timer() -> Any:
-        return contestant.new(UNIT, 0, plan.size + plan.pair_count)
+        return contestant.new(UNIT, 0, plan.size + plan.fires)
 
     return LoopCaller(wheel_event_loop(timer, unit_ns=1_000_000), plan)
 
@@ -331,7 +375,7 @@ def sizes_of(caller: str, largest: int = SIZES[-1]) -> tuple[int, ...]:
     """The numbers of pending timers at which a way of calling is measured, up to a largest."""
     known = SERVICE_SIZES if caller in (SERVICE, LOOP) else SIZES
     sizes = tuple(size for size in known if size <= largest)
-    return sizes if len(sizes) > 1 else (max(largest // 10, 1), max(largest, 2))
+    return sizes if len(sizes) > 1 else (max(largest // 10, 4), max(largest, 8))
 
 
 def plan_of(caller: str, size: int, seed: int = 0) -> Plan:
@@ -365,11 +409,13 @@ def costs_of(caller: Caller, plan: Plan) -> Costs:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        caller.pairs(plan.slots, plan.deadlines)
-        pair = caller.pairs(plan.slots, plan.deadlines) / plan.pair_count
+        for slots, deadlines in zip(
+            *(np.split(each, 2) for each in (plan.slots, plan.deadlines)), strict=True
+        ):
+            pair = caller.pairs(slots, deadlines) / plan.pair_count
         step = caller.steps(steps) / steps
-        fires, steps = caller.fires(plan.delays)
-        fire = (fires - steps * step) / plan.pair_count
+        fires, steps = caller.fires(plan)
+        fire = (fires - steps * step) / plan.fires
     finally:
         if collecting:
             gc.enable()

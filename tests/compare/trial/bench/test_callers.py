@@ -9,9 +9,10 @@ from compare.trial.bench.callers import (
     COMPILED_CODE,
     LOOP,
     METRICS,
+    NEAREST,
+    OPENS,
     PYTHON,
     SERVICE,
-    SOON,
     Callers,
     Costs,
     Plan,
@@ -28,14 +29,30 @@ PLAN = Plan(200, 100, seed=3)
 LABELS = ["unordered-list", "hashed-wheel", "heapq-delay-queue"]
 
 
-def test_a_plan_cancels_each_pending_timer_once_before_any_twice():
-    assert sorted(Plan(100, 100, 0).slots.tolist()) == [*range(100)]
-    slots = Plan(100, 250, 0).slots
-    assert np.bincount(slots).max() == 3 and np.bincount(slots).min() == 2
-    assert PLAN.filling.size == 200 and PLAN.deadlines.size == PLAN.delays.size == 100
-    assert PLAN.delays.min() >= 1 and PLAN.delays.max() <= SOON
-    assert PLAN.filling.min() >= 2_000  # nothing fires in pairs and steps
-    assert (Plan(200, 100, 4).filling != PLAN.filling).any()
+def test_a_plan_cancels_each_timer_that_is_far_once_before_any_twice():
+    plan = Plan(300, 100, 0)
+    far = np.flatnonzero(plan.filling >= NEAREST)
+    assert plan.due == 100 and far.size == 200
+    assert sorted(plan.slots.tolist()) == far.tolist()
+    assert np.bincount(Plan(300, 150, 0).slots).max() == 2  # 300 of 150 that are far
+    assert (Plan(300, 100, 1).filling != plan.filling).any()
+
+
+@pytest.mark.parametrize(("size", "pairs"), [(100, 50), (1_000, 6_000), (30_000, 6_000), (8, 60)])
+def test_as_many_timers_start_in_a_step_as_fire(size, pairs):
+    """What starts in a window fires in the next one; what starts in the last one is far."""
+    plan = Plan(size, pairs, 0)
+    each = plan.due // plan.window
+    assert plan.replacements.shape == (plan.windows * plan.window, each)
+    assert pairs <= plan.fires < pairs + plan.due
+    soon = np.sort(plan.filling[plan.filling < NEAREST])
+    assert soon.tolist() == [OPENS + k for k in range(plan.window) for _ in range(each)]
+    for window, started in enumerate(plan.replacements.reshape(plan.windows, -1)):
+        opens = OPENS + (window + 1) * plan.window
+        if window < plan.windows - 1:
+            assert opens <= started.min() and started.max() < opens + plan.window
+        else:
+            assert started.min() >= opens + NEAREST
 
 
 class Kept:
@@ -60,8 +77,8 @@ def test_as_many_timers_are_pending_after_the_work_as_before(caller, label):
     for _ in range(2):
         made.pairs(PLAN.slots, PLAN.deadlines)
     made.steps(7)
-    _, steps = made.fires(PLAN.delays)
-    assert steps >= (0 if caller in (SERVICE, LOOP) else SOON)
+    _, steps = made.fires(PLAN)
+    assert steps >= (0 if caller in (SERVICE, LOOP) else PLAN.window)
     if caller == SERVICE:
         assert made.service.size == PLAN.size
     else:
@@ -80,8 +97,8 @@ def test_costs_are_the_work_of_each_unit():
         def steps(self, count):
             return 3e-9 * count
 
-        def fires(self, delays):
-            return 7e-9 * delays.size + 3e-9 * 40, 40
+        def fires(self, plan):
+            return 7e-9 * plan.fires + 3e-9 * 40, 40
 
     assert costs_of(Made(), PLAN) == pytest.approx(Costs(5, 7, 3))
 
@@ -142,4 +159,4 @@ def test_no_size_is_larger_than_that_of_the_run():
     assert sizes_of(PYTHON, 50_000) == (1_000, 30_000)
     assert sizes_of(PYTHON, 5_000) == (500, 5_000)
     assert sizes_of(SERVICE, 10**7) == (1_000, 10_000, 100_000)
-    assert sizes_of(PYTHON, 1) == (1, 2)
+    assert sizes_of(PYTHON, 1) == (4, 8)
