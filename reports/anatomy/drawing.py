@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Circle, FancyArrowPatch, FancyBboxPatch, Wedge
 
-from reports.anatomy.steps import AnatomyError, Step, bucket_text, number, place_text
+from reports.anatomy.steps import LONG, AnatomyError, Step, bucket_text, number, place_text
 from reports.charts.pictures import SETTINGS, Picture
 from reports.palette import FAINT, INK, PAPER
 from timers.snapshot import Queued, Ring, Snapshot, Timers, Waiting
@@ -32,8 +32,14 @@ _NUMBERED, _SEPARATED = 24, 64  # slots of a ring, each with its number; with a 
 _APART = 20  # degrees between the labels of a ring
 _LINES = (3, 3, 3, 3, 3, 2, 2, 2, 1)  # of each label, by the number of labels
 _OF_LINE = 12  # degrees that each line of a label takes up
+_CHARACTER, _HEIGHT = 0.078, 0.15  # of a label
+_NUDGE, _NUDGES = 0.04, 20  # by which a label moves away from another, and how often
+
+LABEL = 6
+"""The order in which labels around the rings are drawn: after arrows."""
 
 Position = tuple[float, float]
+Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 
 @dataclass(frozen=True)
@@ -121,12 +127,13 @@ class _Drawing:
     layout: Layout
     origin: int
     positions: dict[str, Position] = field(default_factory=dict)  # of each place, in words
+    labels: list[Box] = field(default_factory=list)  # around the rings so far
 
     def draw(self, step: Step, title: str) -> None:
         top = self.layout.height - 0.27
         y = top / self.layout.height
         self.axes.figure.suptitle(title, x=EDGE / WIDTH, y=y, ha="left", va="center", size=11)
-        now = f"now {number(self.snapshot.now - self.origin)}"
+        now = f"now {self.snapshot.now - self.origin}"
         self.text(WIDTH - EDGE, top, now, size=11, weight="bold", ha="right")
         for k, line in enumerate(_lines(step)[: self.layout.lines]):
             self.text(EDGE, top - 0.26 - k * _LINE, line, ha="left")
@@ -213,9 +220,23 @@ class _Drawing:
         across, up = (x - centre[0]) / radius, (y - centre[1]) / radius
         ha = "center" if abs(across) < 0.25 else "left" if across > 0 else "right"
         va = "center" if abs(up) < 0.5 else "bottom" if up > 0 else "top"
+        y = self.apart(x, y, labels, ha, va, 1 if up >= 0 else -1)
         paper = {"fc": PAPER, "ec": "none", "pad": 0.8}  # an arrow passes behind it
         style: dict[str, Any] = {"ha": ha, "va": va, "linespacing": 1.05, "bbox": paper}
-        self.text(x, y, "\n".join(labels), size=8.5, zorder=6, **style)
+        self.text(x, y, "\n".join(labels), size=8.5, zorder=LABEL, **style)
+
+    def apart(self, x: float, y: float, lines: Sequence[str], ha: str, va: str, away: int) -> float:
+        """Move a label up (`away` is 1) or down (-1) until it covers no other; return its y."""
+        width, height = _CHARACTER * max(map(len, lines)), _HEIGHT * len(lines)
+        left = x - {"left": 0.0, "center": 0.5, "right": 1.0}[ha] * width
+        below = {"bottom": 0.0, "center": 0.5, "top": 1.0}[va] * height
+        for nudge in range(_NUDGES):
+            bottom = y + away * nudge * _NUDGE - below
+            box = left, bottom, left + width, bottom + height
+            if not any(_overlap(box, other) for other in self.labels):
+                break
+        self.labels.append(box)
+        return box[1] + below
 
     @staticmethod
     def on(centre: Position, radius: float, slot: float, size: int) -> Position:
@@ -305,8 +326,11 @@ class _Drawing:
     # ---- parts
 
     def label(self, timer: Waiting) -> str:
+        """The deadline, or the time until then if that is shorter."""
         rounds = f" ({timer.rounds})" if timer.rounds else ""
-        return number(timer.deadline - self.origin) + rounds
+        shown, left = timer.deadline - self.origin, timer.deadline - self.snapshot.now
+        text = f"+{left}" if shown >= LONG and 0 <= left < LONG // 10 else number(shown)
+        return text + rounds
 
     def text(self, x: float, y: float, text: str, **style: Any) -> None:
         """Draw a text, centred unless the style says otherwise."""
@@ -316,6 +340,15 @@ class _Drawing:
     def arrow(self, start: Position, end: Position, **style: Any) -> None:
         settings = {"arrowstyle": "-|>", "color": CLOCK, "shrinkA": 0, "shrinkB": 0, **style}
         self.axes.add_patch(FancyArrowPatch(start, end, **settings))
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    """Whether two boxes have a point in common.
+
+    >>> _overlap((0, 0, 2, 1), (1, 0, 3, 1)), _overlap((0, 0, 2, 1), (2, 0, 3, 1))
+    (True, False)
+    """
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _neighbours(ring: Ring) -> list[list[int]]:

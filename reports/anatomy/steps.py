@@ -100,13 +100,17 @@ class Walk:
 # ---- sentences
 
 
+LONG = 10**8
+"""From here on, a number is too long for a drawing."""
+
+
 def number(moment: int) -> str:
-    """Format a moment in up to eight characters.
+    """Format a moment in up to eight characters, for a drawing; sentences have all digits.
 
     >>> number(12345678), number(2**63 - 1)
     ('12345678', '9.22e18')
     """
-    return str(moment) if moment < 10**8 else f"{moment:.2e}".replace("e+", "e")
+    return str(moment) if moment < LONG else f"{moment:.2e}".replace("e+", "e")
 
 
 def _verb(timers: Sequence[object], verb: str) -> str:
@@ -121,7 +125,7 @@ def _named(deadlines: Sequence[int], origin: int) -> str:
     """
     if len(deadlines) > _NAMED:
         return f"{len(deadlines):,} timers"
-    *others, last = [number(deadline - origin) for deadline in deadlines]
+    *others, last = [str(deadline - origin) for deadline in deadlines]
     return f"{', '.join(others)} and {last}" if others else last
 
 
@@ -138,8 +142,8 @@ def place_text(place: Place) -> str:
 
 def _clock_text(before: int, now: int, origin: int) -> str:
     if before == now:
-        return f"The clock is at {number(now - origin)}."
-    return f"The clock jumps from {number(before - origin)} to {number(now - origin)}."
+        return f"The clock is at {now - origin}."
+    return f"The clock jumps from {before - origin} to {now - origin}."
 
 
 def _queue_texts(before: Snapshot, after: Snapshot) -> Iterator[str]:

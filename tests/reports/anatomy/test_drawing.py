@@ -3,16 +3,19 @@
 import re
 import shutil
 import subprocess
+from itertools import combinations, islice
 from math import atan2, degrees
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import Wedge
+from matplotlib.transforms import Bbox
 
 from compare.cli.main import BAD_INPUT, main
 from compare.traffic.tapes.tape import START
 from compare.traffic.tapes.trace import open_trace
 from compare.trial.replay.contestant import contestant
-from reports.anatomy.drawing import MAX_LEVELS, MAX_SLOTS, Layout, picture
+from reports.anatomy.drawing import LABEL, MAX_LEVELS, MAX_SLOTS, Layout, picture
 from reports.anatomy.steps import AnatomyError, Walk
 from tests.reports.anatomy.test_steps import WALK_THROUGH
 from tests.timers.cases import BOUNDARY_CASES, Case
@@ -90,6 +93,40 @@ def test_an_empty_structure_is_drawn():
     for name in names():
         words, _ = drawn(timer_class(name)(), [])
         assert "clock" in words
+
+
+@pytest.mark.parametrize("name", ["hierarchical-wheel", "cascading-wheel", "hashed-wheel"])
+@pytest.mark.parametrize("first", [0, 10**6, 10**7, 10**12])
+def test_labels_do_not_overlap(name, first):
+    """Those around the rings: next to each other, and between two rings."""
+    lengths = (9, 88, 222, 4522, 60_000, 61_000, 1_500_009, 1_600_009, 3_001_088, 10_000_222)
+    lengths += (12_300_520, 25_000_521, 40_000_522, 57_000_001, 61_000_001)
+    rows = [(first, START, k, first + length) for k, length in enumerate(lengths)]
+    *_, step = islice(Walk(timer_class(name)(start=first), rows).steps(first), 2)
+    layout = Layout.for_steps([step], with_text=False)
+    figure = picture(step, "title", layout).figure
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    labels = [text for text in figure.axes[0].texts if text.get_zorder() == LABEL]
+    boxes = [label.get_window_extent(renderer) for label in labels]
+    assert len(boxes) > 4
+    for (one, box), (other, behind) in combinations(zip(labels, boxes, strict=True), 2):
+        over = Bbox.intersection(box, behind)
+        # Letters do not fill their lines: a few pixels of 100 in an inch do not matter.
+        assert over is None or min(over.width, over.height) < 2, (one, other)
+
+
+def test_large_numbers_stay_apart_in_words_and_drawings():
+    first = 10**12
+    timer = timer_class("cascading-wheel")(start=first)
+    rows = [(first, START, k, first + length) for k, length in enumerate((9, 88))]
+    walk = Walk(timer, rows).steps(first)
+    steps = [next(walk), next(walk)]
+    layout = Layout.for_steps(steps, with_text=False)
+    texts = [text.get_text() for text in picture(steps[0], "", layout).figure.axes[0].texts]
+    assert {"+9", "+88", f"now {first}"} <= {*texts}
+    assert steps[1].text == (
+        "The clock jumps from 1000000000000 to 1000000000009. 1000000000009 fires."
+    )
 
 
 def test_levels_are_counted_from_1():
