@@ -143,10 +143,12 @@ class Distribution:
     shortest: int
     longest: int
 
-    def at_least(self, time: int) -> int:
-        """The number of times from `time` on. Those up to 0.05 % shorter may count."""
+    def at_least(self, *times: int) -> list[int]:
+        """How many are as long as each of these times. Those up to 0.05 % shorter may count."""
         longest = _shortest(np.array(self.bins, np.int64) + 1) - 1
-        return int(np.array(self.counts, np.int64)[longest >= time].sum())
+        before = np.cumsum([0, *self.counts])
+        counts: list[int] = (before[-1] - before[np.searchsorted(longest, times)]).tolist()
+        return counts
 
 
 @dataclass(frozen=True)
@@ -177,13 +179,12 @@ def described(shards: Iterable[Counts], unit: str) -> Description:
     delays = _added([counts.delays for counts in known])
     answers = _added([counts.answers for counts in known])
     complete = all(counts.complete for counts in known)
-    cut = {}
-    if unit in TAPE_UNITS and answers.bins:
-        for text in TIMEOUTS:
-            units, rest = divmod(parse_duration(text, "us"), 10 ** (6 - EXPONENTS[unit]))
-            # A tape may lack answers after the deadline.
-            if not rest and (complete or units < delays.longest):
-                cut[text] = answers.at_least(units)
+    timeouts = {}
+    for text in TIMEOUTS if unit in TAPE_UNITS and answers.bins else ():
+        units, rest = divmod(parse_duration(text, "us"), 10 ** (6 - EXPONENTS[unit]))
+        # A tape may lack answers after the deadline.
+        if not rest and (complete or units < delays.longest):
+            timeouts[text] = units
     return Description(
         armed=sum(counts.armed for counts in known),
         answered=sum(counts.answered for counts in known),
@@ -191,8 +192,8 @@ def described(shards: Iterable[Counts], unit: str) -> Description:
         delay=_quantiles(delays),
         answer=_quantiles(answers),
         late=sum(counts.late for counts in known),
-        pending=sum(counts.pending.at_least(end - counts.end + 1) for counts in known),
-        cut=cut,
+        pending=sum(counts.pending.at_least(end - counts.end + 1)[0] for counts in known),
+        cut=dict(zip(timeouts, answers.at_least(*timeouts.values()), strict=True)),
         complete=complete,
     )
 
