@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from timers.errors import TimerError
+from compare.spark.failures import PipelineError
 
 OLDEST_JAVA = 17
 """The oldest Java that Spark 4 supports."""
@@ -28,10 +28,6 @@ for argument do
 done
 exec {java} "$@"
 """
-
-
-class PipelineError(TimerError, RuntimeError):
-    """Spark cannot be started, or a Spark job has failed."""
 
 
 def java_environment() -> Mapping[str, str]:

@@ -1,6 +1,5 @@
-"""Spark sessions without setup, and Spark's errors in one line."""
+"""Spark sessions without setup."""
 
-import logging
 import os
 import re
 import signal
@@ -15,9 +14,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compare.base.files import CANNOT_WRITE
+from compare.spark.engine import is_remote
+from compare.spark.failures import (
+    PipelineError,
+    failure,
+    plain_failures,
+    plain_interrupts,
+    reason_in,
+)
 from compare.spark.java import INSTALL, java_environment
-from compare.spark.java import PipelineError as PipelineError  # re-exported
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,9 +82,6 @@ _CONNECT_TIMEOUT = 5.0
 
 _CONNECT_PORT = 15002
 
-_ON_A_CLUSTER = 64
-"""The assumed number of cores of a cluster, unless more are known."""
-
 
 def missing_packages() -> str | None:
     """Return a message about missing packages that Spark needs, without importing any."""
@@ -128,7 +130,7 @@ def spark_session(
         with _replaced(_SQL_SETTINGS, lambda name: conf.get(name, None), conf.set, conf.unset):
             yield borrowed
         return
-    with _plain_interrupts():
+    with plain_interrupts():
         own = _connect(remote) if remote.startswith("sc://") else _start(remote or "local[*]")
         try:
             yield own
@@ -137,33 +139,6 @@ def spark_session(
                 # After an interrupt the JVM may have ended already.
                 warnings.filterwarnings("ignore", "Unable to cleanly", RuntimeWarning)
                 own.stop()
-
-
-@contextmanager
-def _plain_interrupts() -> Iterator[None]:
-    """Make an interrupt a KeyboardInterrupt, and log nothing about it.
-
-    It comes during a call of the JVM, and PySpark then fails in any way.
-    """
-
-    def is_not_from_client(record: logging.LogRecord) -> bool:
-        return record.module not in ("java_gateway", "clientserver")
-
-    loggers = [logging.getLogger(name) for name in (None, "py4j.java_gateway", "py4j.clientserver")]
-    for logger in loggers:
-        logger.addFilter(is_not_from_client)
-    try:
-        yield
-    except Exception as error:
-        cause: BaseException | None = error
-        while cause is not None:
-            if isinstance(cause, KeyboardInterrupt):
-                raise KeyboardInterrupt from None
-            cause = cause.__context__
-        raise
-    finally:
-        for logger in loggers:
-            logger.removeFilter(is_not_from_client)
 
 
 @contextmanager
@@ -194,177 +169,101 @@ def _submitted() -> "SparkSession | None":
 
 def _connect(address: str) -> "SparkSession":
     """A client of a Spark Connect server."""
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    server = f"the Spark Connect server {address}"
     host, port = re.match(r"sc://([^:/;]*):?(\d*)", address).groups()  # type: ignore[union-attr]  # every address matches
-    _check_answers(f"the Spark Connect server {address}", [f"{host}:{port or _CONNECT_PORT}"])
+    _check_answers(server, [f"{host}:{port or _CONNECT_PORT}"])
     try:
-        return SparkSession.builder.remote(address).config(map=_SQL_SETTINGS).getOrCreate()
+        with plain_failures(f"cannot use {server}", others=(ValueError,)):
+            return SparkSession.builder.remote(address).config(map=_SQL_SETTINGS).getOrCreate()
     except (ImportError, SystemExit) as error:  # in `python -c`, PySpark ends the process
         raise PipelineError(
             f"Spark Connect needs more packages ({failure(error)}): pip install 'pyspark[connect]'"
         ) from None
-    except (PySparkException, ValueError) as error:
-        raise PipelineError(
-            f"cannot use the Spark Connect server {address}: {failure(error)}"
-        ) from None
 
 
-def is_remote(session: "SparkSession") -> bool:
-    """Whether a session is a client of Spark Connect."""
-    return type(session).__module__.startswith("pyspark.sql.connect")
-
-
-def engine(session: "SparkSession") -> dict[str, str | None]:
-    """Return master, and versions of Spark and Java; Java is None through Spark Connect."""
-    master = session.conf.get("spark.master", "") or ""
-    java = None
-    if not is_remote(session):
-        java = session.sparkContext._jvm.System.getProperty("java.version")
-    # Without the number of tries that `_with_tries` has added.
-    return {"master": re.sub(r",\d+\]$", "]", master), "spark": session.version, "java": java}
-
-
-def engine_text(session: "SparkSession") -> str:
-    """Say on what a session runs: Spark, master, cores, Java and pages, as far as they are known.
-
-    The cores are those of the executors that have registered so far.
-    """
-    about = engine(session)
-    known = [f"Spark {about['spark']} on {about['master'] or 'Spark Connect'}"]
-    if not is_remote(session):
-        context = session.sparkContext
-        number = context.defaultParallelism
-        known += [f"{number} core{'s' * (number != 1)}", f"Java {about['java']}"]
-        known += [context.uiWebUrl] if context.uiWebUrl else []
-    return ", ".join(known)
-
-
-def cores(session: "SparkSession") -> int:
-    """An upper estimate of how many tasks can run at a time.
-
-    The executors of a cluster register one by one after a session has started, and Spark Connect
-    does not report how many there are.
-    """
-    if is_remote(session):
-        return _ON_A_CLUSTER
-    known = int(session.sparkContext.defaultParallelism)
-    is_local = (session.conf.get("spark.master") or "").startswith("local")
-    return known if is_local else max(known, _ON_A_CLUSTER)
-
-
-def failure(error: BaseException) -> str:
-    """Return why a Spark job failed: the first line of its innermost cause."""
-    from py4j.protocol import Py4JJavaError
-
-    if isinstance(error, Py4JJavaError):
-        cause = error.java_exception
-        while cause.getCause() is not None:
-            cause = cause.getCause()
-        text = str(cause.getMessage() or cause.toString())
-    else:
-        text = str(error)
-    return _reason(text or type(error).__name__, last="Traceback (most recent" in text)
-
-
-def _reason(text: str, *, last: bool) -> str:
-    """The last exception in a text, or else the last line or the first one. Spark may add lines."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason is known"]
-    exceptions = [line for line in lines if _EXCEPTION.match(line)]
-    reason = _EXCEPTION.sub("", exceptions[-1]) if exceptions else lines[-1 if last else 0]
-    return re.sub(r" SQLSTATE: .*", "", reason)
-
-
-_EXCEPTION = re.compile(
-    r"""(?:Exception in thread "[^"]*" )?(?:[\w.$]+\.)?\w*(?:Error|Exception|Invalid): """
-)
-
-
-@contextmanager
-def plain_failures(
-    problem: str, known: Mapping[str, Callable[[str], Exception]] | None = None
-) -> Iterator[None]:
-    """Turn the failure of a Spark job into a PipelineError: `problem` and the reason, in one line.
-
-    If Spark's error contains a text in `known`, the reason is passed to its function instead, and
-    the exception that it returns is raised.
-    """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        reason = failure(error)
-        for text, as_error in (known or {}).items():
-            if text in str(error):
-                raise as_error(reason) from None
-        if reason.startswith(CANNOT_WRITE):
-            raise PipelineError(reason) from None
-        if "ModuleNotFoundError" in str(error):
-            reason += "; this package must be installed on the workers as well"
-        raise PipelineError(f"{problem}: {reason}") from None
-
-
-def _start(master: str) -> "SparkSession":
-    import pyspark
-    from py4j.protocol import Py4JError
-    from pyspark import SparkConf, SparkContext, java_gateway
-    from pyspark.errors import PySparkException
-    from pyspark.logger import PySparkLogger
-    from pyspark.sql import SparkSession
-
-    _check_master(master)
-    # The builder would prefer a Spark Connect server.
-    environment: dict[str, str | None] = {"SPARK_REMOTE": None, **java_environment()}
-    settings: dict[str, Any] = _SESSION_SETTINGS
+def _settings(master: str) -> dict[str, Any]:
+    """The settings of a session on a master."""
+    settings: dict[str, Any] = _SESSION_SETTINGS | {
+        "spark.master": _with_tries(master),
+        "spark.app.name": "wheelwork",
+    }
     if master.startswith("local"):
         # Workers import this package from where the driver did, even if it is not installed.
         paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
         python_path = os.pathsep.join(filter(None, paths))
-        settings = settings | _LOCAL_SETTINGS | {"spark.executorEnv.PYTHONPATH": python_path}
+        return settings | _LOCAL_SETTINGS | {"spark.executorEnv.PYTHONPATH": python_path}
+    return settings | (_YARN_SETTINGS if master == "yarn" else {})
+
+
+def _environment(master: str) -> dict[str, str | None]:
+    """The environment variables while Java starts; None removes one."""
+    import pyspark
+
+    # The builder would prefer a Spark Connect server.
+    environment: dict[str, str | None] = {"SPARK_REMOTE": None, **java_environment()}
+    is_local = master.startswith("local")
+    if is_local:
         # The launcher of another Spark may not match this PySpark.
         environment["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
         # Not the driver's extraJavaOptions: these belong to the user.
         own = os.environ.get("SPARK_SUBMIT_OPTS", "")
         environment["SPARK_SUBMIT_OPTS"] = f"{own} {_JAVA_OPTIONS}"
-    elif master == "yarn":
-        settings = settings | _YARN_SETTINGS
-    if master.startswith("local") or "PYSPARK_PYTHON" not in os.environ:
+    if is_local or "PYSPARK_PYTHON" not in os.environ:
         # The default is `python3` on PATH, which may lack this package.
         environment["PYSPARK_PYTHON"] = sys.executable
-    settings = settings | {"spark.master": _with_tries(master), "spark.app.name": "wheelwork"}
+    return environment
+
+
+def _start(master: str) -> "SparkSession":
+    """A session in a Java of this process, which is started if there is none."""
+    from pyspark import SparkContext
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import SparkSession
+
+    _check_master(master)
+    settings, environment = _settings(master), _environment(master)
     # PySpark would also log errors to the terminal that it raises.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
-    launch: Any = java_gateway.launch_gateway  # has no types
-    interrupts: list[int] = []
-    # Java's log goes to a file: warnings, and a stack trace for every failed task. What matters is
-    # raised. PySpark's own handler of interrupts, which calls Java during the interrupted call, is
-    # removed with the environment.
+    # PySpark's own handler of interrupts, which calls Java during the interrupted call, is removed
+    # with the environment.
     with (
-        tempfile.TemporaryFile() as output,
+        plain_failures(f"cannot start Spark on {master}", others=(OSError,)),
         _replaced(environment, os.environ.get, os.environ.__setitem__, os.environ.__delitem__),
         _interrupts(None),
     ):
+        earlier = SparkContext._gateway  # Java keeps running after a session
+        SparkContext._ensure_initialized(gateway=earlier or _launch(settings))
+        # A new Java has the settings, and has let PYSPARK_SUBMIT_ARGS override them.
+        builder = SparkSession.builder.config(map=settings if earlier else {})
+        return builder.master(settings["spark.master"]).getOrCreate()
+
+
+def _launch(settings: Mapping[str, Any]) -> Any:
+    """Start Java, and return PySpark's gateway to it. Raises OSError with what Java has said.
+
+    Its log goes to a file: warnings, and a stack trace for every failed task. What matters is
+    raised.
+    """
+    from pyspark import SparkConf, java_gateway
+    from pyspark.errors import PySparkException
+
+    launch: Any = java_gateway.launch_gateway  # has no types
+    interrupts: list[int] = []
+    with tempfile.TemporaryFile() as output:
         try:
             # A JVM that is interrupted before its address is known would never end.
             with _interrupts(lambda number, _: interrupts.append(number)):
-                conf = SparkConf().setAll(list(settings.items()))
-                earlier = SparkContext._gateway  # Java keeps running after a session
-                gateway = earlier or launch(conf, {"stderr": output})
-            if interrupts:
-                raise KeyboardInterrupt
-            SparkContext._ensure_initialized(gateway=gateway)
-            # A new Java has the settings, and has let PYSPARK_SUBMIT_ARGS override them.
-            builder = SparkSession.builder.config(map=settings if earlier else {})
-            return builder.master(settings["spark.master"]).getOrCreate()
-        except (PySparkException, Py4JError, OSError) as error:
+                gateway = launch(SparkConf().setAll(list(settings.items())), {"stderr": output})
+        except PySparkException as error:
             output.seek(0)
-            said = "" if SparkContext._gateway else output.read().decode(errors="replace")
-            reason = _reason(said, last=True) if said else failure(error)
-            raise PipelineError(f"cannot start Spark on {master}: {reason}") from None
+            said = output.read().decode(errors="replace")
+            raise OSError(reason_in(said, last=True) if said else failure(error)) from None
+    if interrupts:
+        raise KeyboardInterrupt
+    return gateway
 
 
 def _check_master(master: str) -> None:

@@ -13,7 +13,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from compare.base.executors import Function, Stopping, never_stopping
 from compare.base.versions import versions
-from compare.spark.session import cores, engine, is_remote, plain_failures
+from compare.spark.engine import cores, engine, is_remote
+from compare.spark.failures import plain_failures
 
 PARTITION = "partition"
 

@@ -87,7 +87,8 @@ def pipeline(
     skipped. Spark runs on all cores of this machine, with a Java that comes with
     the package if there is none, or on a cluster with --master or SPARK_REMOTE.
     """
-    from compare.spark.session import PipelineError, missing_packages
+    from compare.spark.failures import PipelineError
+    from compare.spark.session import missing_packages
     from compare.trial.replay.contestant import contestant
 
     if missing := missing_packages():
@@ -190,7 +191,8 @@ class _Stages:
 
     @cached_property
     def _spark(self) -> "SparkSession":
-        from compare.spark.session import engine_text, spark_session
+        from compare.spark.engine import engine_text
+        from compare.spark.session import spark_session
 
         session = self._stack.enter_context(spark_session(self._master))
         click.echo(labelled("runs on", engine_text(session)))

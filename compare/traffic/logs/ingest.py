@@ -20,8 +20,9 @@ from compare.base.executors import Threads
 from compare.base.files import CANNOT_WRITE, errors_as
 from compare.base.progress import progress
 from compare.spark.executor import executor
+from compare.spark.failures import plain_failures
 from compare.spark.java import INSTALL
-from compare.spark.session import missing_packages, plain_failures, spark_session
+from compare.spark.session import missing_packages, spark_session
 from compare.traffic.logs.blocks import EmptyError, expand, is_readable, printable
 from compare.traffic.logs.choice import parse_condition
 from compare.traffic.logs.formats import FORMATS

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from compare.base.files import CANNOT_WRITE, errors_as
-from compare.spark.session import plain_failures
+from compare.spark.failures import plain_failures
 from compare.traffic.logs.blocks import Block, LogError
 from compare.traffic.logs.job import FILE_BITS, Job, Place, Result, position_of
 from compare.traffic.logs.reading import Seen

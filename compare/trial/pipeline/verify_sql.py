@@ -7,7 +7,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from compare.base.progress import progress
-from compare.spark.session import cores, plain_failures, spark_session
+from compare.spark.engine import cores
+from compare.spark.failures import plain_failures
+from compare.spark.session import spark_session
 from compare.spark.tasks import SparkTasks
 from compare.trial.oracle import sql
 from compare.trial.oracle.mismatches import KINDS, Mismatch, Verified, lowest

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from compare.spark import engine
 from compare.spark import session as module
+from compare.spark.failures import PipelineError, plain_failures
 from compare.spark.java import java_environment, wrapper_home
-from compare.spark.session import PipelineError, spark_session
+from compare.spark.session import spark_session
 from compare.traffic.logs.ingest import LogOptions, ingest_requests
 from tests.compare import made_logs as logs
 from tests.words import one_line
@@ -137,7 +139,21 @@ def test_well_formed_masters(master):
 def test_a_cluster_has_more_cores_than_are_known_at_the_start(master, known, cores):
     context = SimpleNamespace(defaultParallelism=known)
     session: Any = SimpleNamespace(sparkContext=context, conf={"spark.master": master})
-    assert module.cores(session) == cores
+    assert engine.cores(session) == cores
+
+
+@pytest.mark.spark
+def test_a_java_that_fails_is_quoted_in_one_line(tmp_path, monkeypatch):
+    home = fake_java(tmp_path / "java", "21")
+    said = 'Exception in thread "main" org.apache.spark.SparkException: no such queue'
+    (home / "bin" / "java").write_text(f"#!/bin/sh\necho '{said}' >&2\necho ' at x' >&2\nexit 1\n")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    # Private: `spark_session` would use the Java that runs.
+    with (
+        pytest.raises(PipelineError, match=r"^cannot start: no such queue$"),
+        plain_failures("cannot start", others=(OSError,)),
+    ):
+        module._launch({"spark.master": "local[1]"})
 
 
 @pytest.mark.spark

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.spark.session import PipelineError
+from compare.spark.failures import PipelineError
 from tests.compare.conftest import NO_SPARK
 
 TaskContext = pytest.importorskip("pyspark", reason=NO_SPARK).TaskContext

@@ -10,7 +10,7 @@ import pytest
 
 from compare.base.executors import even_shares
 from compare.base.files import MANIFEST
-from compare.spark.session import failure
+from compare.spark.failures import failure
 from compare.traffic.tapes import description, ids
 from compare.traffic.tapes.tape import joined, validate
 from compare.traffic.tapes.trace import write_shard
