@@ -326,7 +326,8 @@ for (const card of document.querySelectorAll(".table")) {
   };
   card.addEventListener("change", choose);
   choose();
-  [...head.cells].forEach((heading, column) => heading.querySelector("button").addEventListener("click", () => {
+  // A click anywhere in a heading sorts; the button inside is for the keyboard.
+  [...head.cells].forEach((heading, column) => heading.addEventListener("click", () => {
     const upwards = heading.getAttribute("aria-sort") !== "ascending";
     for (const other of head.cells) other.removeAttribute("aria-sort");
     heading.setAttribute("aria-sort", upwards ? "ascending" : "descending");

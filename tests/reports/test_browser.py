@@ -391,6 +391,10 @@ def test_tables_sort_and_show_the_chosen_columns(opened):
     assert sorted_names() == [*order, "unordered-list"]  # it was over budget
     expiry.press("Enter")
     assert sorted_names() == [*order[::-1], "unordered-list"]
+    cell = page.locator("#table-times thead th:visible").nth(3)
+    cell.click(position={"x": 2, "y": 2})  # beside the text
+    assert sorted_names() == [*order, "unordered-list"]
+    expiry.press("Enter")
     sorts = page.locator("#table-times [aria-sort]")
     assert [sorts.count(), sorts.get_attribute("aria-sort")] == [1, "descending"]
     page.select_option("#table-times [data-facet=operation]", label="Hold")
