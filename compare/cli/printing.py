@@ -1,6 +1,7 @@
 """The figures of stored runs: tables for a terminal or Markdown, and plain values for JSON."""
 
 from collections.abc import Iterable, Mapping
+from textwrap import wrap
 from typing import Any
 
 from compare.base.formats import NO_BREAK, SPACE
@@ -38,7 +39,7 @@ def remarks(summary: Summary) -> Sheet:
         for size, time in by_size.items():
             pair = f"{time.value:,.0f} ns with {size:,} timers pending"
             lines.append(f"a start and a cancel with call_later of {loop}: {pair}")
-    lines += filter(None, [plain(noise(summary))])
+    lines += wrap(plain(noise(summary)), 80)
     if summary.missing:
         lines.append(f"not finished: {', '.join(summary.missing)}")
     return Sheet(notes=lines)
