@@ -19,11 +19,16 @@ def curves(summary: Summary) -> Iterator[tuple[Traffic, Description]]:
 
 
 def headline(summary: Summary) -> str:
-    """The share that some timeouts cut, for each trace."""
-    return " ".join(
-        f"{traffic.name}: a timeout of {description.cut_text()}."
-        for traffic, description in curves(summary)
-    )
+    """The last timeouts that cut some answers, for each trace."""
+    texts = []
+    for traffic, description in curves(summary):
+        cuts = [(timeout, share) for timeout, share in description.shares().items() if share]
+        shown = ", ".join(f"{timeout} {formats.share(share)}" for timeout, share in cuts[-_SHOWN:])
+        texts.append(f"Share of the answers in {traffic.name} that a timeout cuts: {shown}.")
+    return " ".join(texts)
+
+
+_SHOWN = 3
 
 
 def lead(summary: Summary) -> str:

@@ -54,7 +54,10 @@ def test_the_section_says_where_answers_may_be_missing(distinct, descriptions, l
     summary = of(distinct, *descriptions)
     [made] = [each for each in sections(summary) if each.name == "timeouts"]
     assert ("may lack answers after the deadline" in made.lead) == lacks
-    assert made.headline.startswith(f"{summary.own[0].short}: a timeout of 1ms cuts 100% of the")
+    name = summary.own[0].short
+    assert made.headline.startswith(
+        f"Share of the answers in {name} that a timeout cuts: 2ms 50%, 1s 25%, 5s 12.5%."
+    )
 
 
 def test_without_answers_there_is_no_section(distinct):
