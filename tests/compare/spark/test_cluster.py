@@ -66,7 +66,7 @@ def test_a_driver_under_spark_submit_uses_the_session_that_was_asked_for(
     out = tmp_path / "out"
     command = f"replay {trace.path} --out {out} --timers delay-queue,simple-wheel"
     # Told a master of its own, it would refuse any other session.
-    line = f"--master local[3] {ROOT}/compare/cli/__main__.py {command} --master local[3]"
+    line = f"--master local[3] {ROOT}/compare/__main__.py {command} --master local[3]"
     process, log = daemons.start("driver", line, script="spark-submit")
     assert process.wait(TIME_LIMIT) == 0, log.read_text()
     assert "2 timers x 3 shards, 6,000 operations" in log.read_text()
