@@ -21,8 +21,17 @@ FILE_BITS = 40
 """The position of a row: the number of its file above these bits, and its place in the file below,
 which is the first byte of its block plus its number in the block."""
 
-Place = tuple[int, Block]
-"""The number of a file, and one of its blocks."""
+
+class Place(NamedTuple):
+    """A block of a file."""
+
+    file: int  # its number
+    block: Block
+
+    @property
+    def position(self) -> int:
+        """The position of the first row."""
+        return (self.file << FILE_BITS) + self.block.first
 
 
 class TooManyRows(Exception):  # not an error: Spark takes over
@@ -39,28 +48,27 @@ class Job(NamedTuple):
     limit: int | None = None  # lines or records that are read, in this process alone
 
     def blocks(self) -> Iterator[Place]:
-        """All blocks, each with the number of its file."""
-        for number, log in enumerate(self.logs):
-            for block in log.blocks():
-                yield number, block
+        """All blocks of all files."""
+        for file in range(len(self.logs)):
+            yield from self.blocks_of(file)
+
+    def blocks_of(self, file: int) -> Iterator[Place]:
+        """All blocks of a file."""
+        for block in self.logs[file].blocks():
+            yield Place(file, block)
 
     def read(
         self, place: Place, unmatched: Int64s = NO_POSITIONS, limit: int | None = None
     ) -> Parsed:
         """Read a block; see `interpret`."""
-        log, block = self.logs[place[0]], place[1]
-        return interpret(log, block, self.meaning, position_of(place), unmatched, limit)
+        log = self.logs[place.file]
+        return interpret(log, place.block, self.meaning, place.position, unmatched, limit)
 
     def rejected(self) -> Rejected:
         """The table of rejected rows."""
         columns = ("time", self.meaning.value)
         names = [log.name for log in self.logs]
         return Rejected(self.directory / REJECTED, names, self.logs[0].record, columns)
-
-
-def position_of(place: Place) -> int:
-    """The position of the first row of a block."""
-    return (place[0] << FILE_BITS) + place[1].first
 
 
 class Result(NamedTuple):
@@ -82,7 +90,7 @@ def ingest_here(job: Job, threads: Threads) -> Result:
     unmatched = _unmatched(job, threads) if meaning.value == "id" else NO_POSITIONS
     kept: list[list[pa.RecordBatch]] = [[] for _ in range(meaning.shards)]
     for place, parsed in _parsed(job, threads, unmatched):
-        table.add(place[0], parsed.total, parsed.rejected)
+        table.add(place.file, parsed.total, parsed.rejected)
         seen.merge(parsed.seen)
         for number, shard in enumerate(parsed.runs["shard"].to_pylist()):
             kept[shard].append(parsed.runs.slice(number, 1))

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from compare.base.files import CANNOT_WRITE, errors_as
 from compare.spark.failures import plain_failures
-from compare.traffic.logs.blocks import Block, LogError
-from compare.traffic.logs.job import FILE_BITS, Job, Place, Result, position_of
+from compare.traffic.logs.blocks import LogError
+from compare.traffic.logs.job import FILE_BITS, Job, Place, Result
 from compare.traffic.logs.reading import Seen
 from compare.traffic.logs.rows import NO_POSITIONS, RUNS, Parsed, RejectedRow
 from compare.traffic.logs.shards import ends_without_start, write_shard
@@ -32,9 +32,6 @@ _POSITIONS = pa.schema([("position", pa.int64())])
 _REPORT = pa.schema([("number", pa.int32()), ("report", pa.string())])
 _ORDER = ("shard", "first")
 
-Part = tuple[int, Block | None]
-"""The number of a file, and one of its blocks; or the whole file, if it cannot be divided."""
-
 
 def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
     """Read, sort and fold a log on Spark. All machines must see the log and the trace."""
@@ -43,16 +40,14 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
             raise LogError(f"{log.name} is a pipe, which tasks of Spark cannot read; use a file")
     logs = tuple(replace(log, source=replace(log.source, head=b"")) for log in job.logs)
     job, shards, schema = job._replace(logs=logs), job.meaning.shards, RUNS.append(_ABOUT)
-    parts: list[Part] = [
-        (number, block)
-        for number, log in enumerate(logs)
-        for block in (log.blocks() if log.divisible else [None])
-    ]
+    # One block, or the number of a file that cannot be divided.
+    parts: list[Place | int] = []
+    for file, log in enumerate(logs):
+        parts += job.blocks_of(file) if log.divisible else [file]
 
-    def places(part: int) -> Iterator[Place]:
-        number, whole = parts[part]
-        for block in [whole] if whole is not None else job.logs[number].blocks():
-            yield number, block
+    def places(number: int) -> Iterable[Place]:
+        part = parts[number]
+        return [part] if isinstance(part, Place) else job.blocks_of(part)
 
     def read_runs(part: int) -> Iterator[pa.RecordBatch]:
         for place in places(part):
@@ -62,7 +57,7 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
         for place in places(part):
             parsed = job.read(place, unmatched)
             yield parsed.runs.append_column(_ABOUT, pa.nulls(parsed.runs.num_rows, _ABOUT.type))
-            row = {"shard": shards, "first": position_of(place), "about": _about(parsed)}
+            row = {"shard": shards, "first": place.position, "about": _about(parsed)}
             yield pa.RecordBatch.from_pylist([row], schema)
 
     def write(number: int, runs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -95,8 +90,14 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
 
 def _about(parsed: Parsed) -> str:
     """Everything but the rows of a block."""
-    seen = vars(parsed.seen) | {"present": sorted(parsed.seen.present)}
-    return json.dumps({"total": parsed.total, "rejected": parsed.rejected, "seen": seen})
+    return _json({"total": parsed.total, "rejected": parsed.rejected, "seen": parsed.seen})
+
+
+def _json(value: Any) -> str:
+    """JSON in which an object is its attributes, and a set is a list."""
+    return json.dumps(
+        value, default=lambda part: sorted(part) if isinstance(part, frozenset) else vars(part)
+    )
 
 
 def _seen(entry: dict[str, Any]) -> Seen:
@@ -107,7 +108,7 @@ def _write(job: Job, number: int, runs: Iterable[pa.RecordBatch]) -> str:
     """Write a shard, or the rejected rows, and return its report as JSON."""
     with errors_as(LogError, f"{CANNOT_WRITE} to {job.directory.parent}"):
         if number < job.meaning.shards:
-            return json.dumps(write_shard(number, job.directory, job.meaning, runs), default=vars)
+            return _json(write_shard(number, job.directory, job.meaning, runs))
         table, seen = job.rejected(), Seen()
         for row in chain.from_iterable(run.select(["first", "about"]).to_pylist() for run in runs):
             about = json.loads(row["about"])
@@ -115,5 +116,4 @@ def _write(job: Job, number: int, runs: Iterable[pa.RecordBatch]) -> str:
             table.add(row["first"] >> FILE_BITS, about["total"], rejected)
             seen.merge(_seen(about["seen"]))
         table.close()
-    seen_entry = vars(seen) | {"present": sorted(seen.present)}
-    return json.dumps({"kinds": table.kinds, "examples": table.examples, "seen": seen_entry})
+    return _json({"kinds": table.kinds, "examples": table.examples, "seen": seen})
