@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from compare.base import formats
 from compare.trial.bench.callers import METRICS
+from compare.trial.bench.peers import METRIC as PEER_TIME
+from compare.trial.bench.peers import SUBJECTS
 from compare.trial.replay.engine import OPERATIONS_AT_ONCE
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import is_counter
@@ -17,9 +19,10 @@ from compare.trial.results.schema import MEMORY
 from reports import changes, method, purgatory, timeouts
 from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
+from reports.select import pivot, where
 from reports.statistics import Estimate
 from reports.summary import StoredContestant, StoredSource, Subject, Summary
-from reports.tables import NOTHING, Entry, Heading, Row, Section, Table, cells
+from reports.tables import NOTHING, Entry, Heading, Row, Section, Table, cell, cells, plain_row
 
 BOLD = "Bold: the fastest exact timer, and exact timers tied with it."
 MEDIAN = "median [ns]"
@@ -184,6 +187,54 @@ def _beside(summary: Summary) -> str:
     if not texts:
         return ""
     return f" A start and a cancel with call_later() of other event loops: {', '.join(texts)}."
+
+
+# ---- timers of other languages
+
+
+def peers_lead(summary: Summary) -> str:
+    """What was compared, and which peers are missing and why."""
+    missing = [f"{peer.name}: {peer.problem}." for peer in summary.peers if peer.problem]
+    text = (
+        "The same tapes in other languages: wall time per operation, in turns with the project's "
+        "timers. Each peer was first checked, and one that disagrees was not timed. Expiry "
+        "follows hold: the clock moves unit by unit or from wake-up to wake-up, as the peer "
+        "declares."
+    )
+    return " ".join([text, *(["Not timed:"] if missing else []), *missing])
+
+
+def peers(summary: Summary) -> Table:
+    """The times of peers and of the project's timers beside them."""
+    if not summary.peers:
+        return Table("peers", "Timers of other languages", ("figure",), {})
+    timed = where(summary.figures, metric=PEER_TIME)
+    times = {
+        (subject, size): pivot(where(timed, subject=subject, size=size), "contestant")
+        for size in sorted({key.size for key in timed if key.size is not None})
+        for subject in SUBJECTS
+    }
+
+    def row(label: str, facts: Mapping[str, str | None], problem: str = "") -> Row:
+        words = {name: Entry(facts.get(name) or NOTHING.text) for name in _FACTS}
+        for (subject, size), column in times.items():
+            heading = f"{SUBJECTS[subject]} at {formats.size(size)} [ns]"
+            words[heading] = cell("range", PEER_TIME, column[label]) if label in column else NOTHING
+        if problem:
+            words["remark"] = Entry(problem)
+        return plain_row(words)
+
+    rows: dict[Subject, Row] = {
+        peer: row(peer.name, peer.facts, peer.problem) for peer in summary.peers
+    }
+    for timer in summary.contestants:
+        facts = {"language": "Python, compiled" if timer.compiled else "Python"}
+        facts |= {"scheme": timer.traits["scheme"], "rounding": timer.precision}
+        rows[timer] = row(timer.label, facts | {"library": "wheelwork"})
+    return Table("peers", "Timers of other languages", ("figure",), rows, "Median and range.")
+
+
+_FACTS = ("language", "library", "scheme", "rounding")
 
 
 # ---- workloads and traces
@@ -465,6 +516,7 @@ SECTIONS: Mapping[str, Item] = {
         folded=False,
     ),
     "callers": Item("What a program pays", callers_lead, (callers,)),
+    "peers": Item("Timers of other languages", peers_lead, (peers,)),
     "workloads": Item(
         "Whole workloads: time and precision",
         "Recorded or generated traffic, replayed from the first operation to the last expiry. A "

@@ -11,6 +11,7 @@ from compare.base import formats
 from compare.traffic.tapes.units import EXPONENTS
 from compare.trial.bench.callers import CALLERS, LOOPS
 from compare.trial.bench.callers import METRICS as METRICS_OF_CALLERS
+from compare.trial.bench.peers import METRIC as PEER_TIME
 from compare.trial.bench.task import BY_NAME, TASKS, Task
 from compare.trial.purgatory.figures import Row, trials_of
 from compare.trial.replay.contestant import COMPILED, contestant
@@ -124,7 +125,26 @@ class Traffic:
     short = plain = full
 
 
-Subject = StoredContestant | Case | Traffic
+@dataclass(frozen=True, eq=False)
+class StoredPeer:
+    """A timer of another language. Tables name it and colour it as they do a contestant."""
+
+    facts: Mapping[str, Any] = field(repr=False)  # the manifest's entry
+    problem: str = ""  # why it was not timed, or not at all sizes
+
+    remark: ClassVar[str] = ""
+    variant: ClassVar[int] = 0
+    dashed: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The name, by which it is built and chosen."""
+        return str(self.facts["name"])
+
+    timer = label = short = plain = full = name
+
+
+Subject = StoredContestant | StoredPeer | Case | Traffic
 """The subject of a line of a chart or a row of a table."""
 
 
@@ -182,6 +202,7 @@ class Summary:
     trials: Sequence[Row] = ()  # of the enqueue experiment
     of_shards: bool = False  # samples are shards, each replayed once
     missing: Sequence[str] = ()  # tasks of a run that was interrupted
+    peers: tuple[StoredPeer, ...] = ()  # in the order of the run
     before: Difference | None = None  # from the run before
 
     @cached_property
@@ -311,6 +332,7 @@ def figures_of(*runs: Run) -> Summary:
     figures: dict[Key, Estimate] = {}
     over_budget: dict[tuple[str, str, str], int | None] = {}
     trials: list[Row] = []
+    peers: list[StoredPeer] = []
     for run in runs:
         _check(run)
     names = Counter(source["name"] for run in runs for source in run.manifest["sources"])
@@ -319,6 +341,13 @@ def figures_of(*runs: Run) -> Summary:
         if run.manifest["kind"] == PURGATORY:
             trials += trials_of(run.rows)
             continue
+        problems = {
+            row.contestant: row.note for row in run.rows if row.metric == PEER_TIME and row.note
+        }
+        peers += [
+            StoredPeer(entry, problems.get(entry["name"], ""))
+            for entry in run.manifest.get("peers", ())
+        ]
         entries |= {entry["label"]: entry for entry in run.manifest["contestants"]}
         # Grids of one workload are told apart by their paths.
         renamed = {
@@ -359,6 +388,7 @@ def figures_of(*runs: Run) -> Summary:
         trials,
         of_shards=all(run.manifest["kind"] == REPLAY for run in runs),
         missing=[task for run in runs for task in run.missing],
+        peers=tuple(peers),
     )
 
 
@@ -378,7 +408,8 @@ def _check(run: Run) -> None:
     if run.manifest["kind"] == PURGATORY:  # its contestants are designs
         return
     known = {row.contestant for row in run.rows}
-    if unknown := known - labels - {*LOOPS}:
+    peers = {entry["name"] for entry in run.manifest.get("peers", ())}
+    if unknown := known - labels - peers - {*LOOPS}:
         raise RunError(f"{run.path}: the manifest does not describe {min(unknown)}")
 
 

@@ -51,6 +51,7 @@ SETTING = Parsed("name=value", setting)
 TIMER = Parsed("name", str, "timers.registry:TIMERS")
 NAMES = Parsed("name,...", names)
 TIMERS = Parsed("name,...", names, "timers.registry:TIMERS")
+PEERS = Parsed("name,...", names, "compare.trial.peers.catalogue:CHOICES")
 PEER = Parsed("name", str, "compare.trial.peers.catalogue:NAMES")
 WORKLOAD = Parsed("name", str, "compare.traffic.workloads.catalogue:WORKLOADS")
 
@@ -240,6 +241,12 @@ workload = option(
     field="workloads",
     multiple=True,
 )
+
+
+def peers() -> Decorator:
+    """The option --peers."""
+    text = "Timers of other languages: names, or python, jvm, native or all. Default: none."
+    return option("--peers", PEERS, text, default=())
 
 
 def runs(default: str) -> Decorator:

@@ -39,6 +39,7 @@ def remarks(summary: Summary) -> Sheet:
         for size, time in by_size.items():
             pair = f"{time.value:,.0f} ns with {size:,} timers pending"
             lines.append(f"a start and a cancel with call_later of {loop}: {pair}")
+    lines += [f"not timed: {peer.name}: {peer.problem}" for peer in summary.peers if peer.problem]
     lines += wrap(plain(noise(summary)), 80)
     if summary.missing:
         lines.append(f"not finished: {', '.join(summary.missing)}")
@@ -72,6 +73,7 @@ def values(summary: Summary, run: Run) -> dict[str, Any]:
         "run": str(run.path),
         "missing": list(summary.missing),
         "contestants": run.manifest["contestants"],
+        "peers": [{**peer.facts, "problem": peer.problem or None} for peer in summary.peers],
         "sources": run.manifest["sources"],
         "figures": [*_figures(summary)],
     }

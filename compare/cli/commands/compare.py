@@ -30,6 +30,7 @@ Examples:
     "Default: all registered timers.",
     default=_DEFAULT.timers,
 )
+@options.peers()
 @options.option("--sizes", options.COUNTS, "Numbers of pending timers.", default=_DEFAULT.sizes)
 @options.option(
     "--operations", options.COUNT, "Operations per workload.", default=_DEFAULT.operations
@@ -82,12 +83,13 @@ def compare(
 def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
     """The tables of a run at the largest size, with medians; with `whole`, all statistics."""
     from compare.cli import printing
-    from reports.catalogue import MEDIAN, callers, memory, times, workloads
+    from reports.catalogue import MEDIAN, callers, memory, peers, times, workloads
 
     figure = {} if whole else {"figure": f"time per operation, {MEDIAN}"}
     parts: list[tuple[Table, dict[str, str | None]]] = [
         (times(summary), {"statistic": None} if whole else {}),
         (callers(summary), {}),
+        (peers(summary), {}),
         (workloads(summary), {"source": None, **figure}),
         (memory(summary), {}),
     ]

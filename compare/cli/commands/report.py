@@ -29,6 +29,7 @@ Examples:
 @options.option("--touches", options.Place("log"), "Log of touches, with --idle.")
 @options.option("--idle", "TIME", "Idle timeout of a key, such as 30s.")
 @options.workload
+@options.peers()
 @options.option(
     "--run",
     options.Place("run"),
@@ -50,6 +51,7 @@ Examples:
 def report(
     traces: tuple[str, ...],
     workloads: tuple[str, ...],
+    peers: tuple[str, ...],
     stored: str | None,
     replayed: tuple[str, ...],
     out: str,
@@ -73,7 +75,9 @@ def report(
             raise click.UsageError(f"--{kind} and --{guess.delay} must be given together")
     if stored and traces:
         raise click.UsageError(f"--run shows a stored run; the trace {traces[0]} is not used")
-    unused = [name for name, value in {**logs, "workload": workloads}.items() if value]
+    unused = [
+        name for name, value in {**logs, "workload": workloads, "peers": peers}.items() if value
+    ]
     if unused and (stored or replayed):
         shown = "--run" if stored else "--replayed"
         raise click.UsageError(f"{shown} shows what is stored; --{unused[0]} is not used")
@@ -100,7 +104,7 @@ def report(
 
         command = click.get_current_context().obj
         path = run_comparison(
-            Comparison(traces=traces, workloads=workloads or None, command=command)
+            Comparison(traces=traces, workloads=workloads or None, peers=peers, command=command)
         )
     run = read_run(path)
     page = write_report(run, out, run_before(run))

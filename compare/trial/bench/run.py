@@ -17,6 +17,7 @@ from compare.trial.bench.callers import Callers
 from compare.trial.bench.comparison import Comparison, workloads_of
 from compare.trial.bench.machine import surroundings
 from compare.trial.bench.measure import Bench, Progress, Store, another_fits
+from compare.trial.bench.peers import PeerBench
 from compare.trial.bench.sources import (
     Source,
     check_same_rows,
@@ -25,6 +26,7 @@ from compare.trial.bench.sources import (
     workload_source,
 )
 from compare.trial.oracle.compiled import check_agreement, expect
+from compare.trial.peers.catalogue import entries_named
 from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.contestant import contestant as parse_contestant
 from compare.trial.replay.engine import Clock, OverBudgetError, first_time, replay
@@ -61,6 +63,7 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
         if not trace.totals["rows"]:
             raise ParameterError(f"{trace.path} has no operations, so there is nothing to replay")
     _refuse_twice("source", [*(str(trace.path) for trace in opened), *workloads])
+    chosen = entries_named(options.peers)
     contestants = [parse_contestant(text) for text in options.timers or names()]
     _refuse_twice("timer", [contestant.label for contestant in contestants])
     sources = [trace_source(trace) for trace in opened]
@@ -73,17 +76,22 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
     bench = Bench(contestants, options.sizes, options.repeats, options.budget, options.seed, clock)
     largest = max(options.sizes, default=1)
     callers = Callers(contestants, options.repeats, options.budget, options.seed, largest)
+    peers = PeerBench(
+        chosen, contestants, options.sizes, options.repeats, options.budget, options.seed, clock
+    )
     replays = [
         Replays(contestants, source, f"replay-{number}", options.repeats, options.budget, clock)
         for number, source in enumerate(sources)
     ]
-    measured: list[Bench | Callers | Replays] = [
+    measured: list[Bench | Callers | PeerBench | Replays] = [
         bench,
         *([callers] if options.sizes else []),
+        *([peers] if chosen and options.sizes else []),
         *replays,
     ]
     contestant_entries = [contestant_entry(contestant, units) for contestant in contestants]
     manifest = _manifest(options, workloads, contestant_entries, replays)
+    manifest["peers"] = peers.entries()
     tasks = [task for each in measured for task in each.tasks]
     with (
         new_run(options.runs, COMPARISON, manifest, tasks) as writer,
@@ -128,6 +136,8 @@ def _check(options: Comparison) -> None:
             f"budget must be a positive number of seconds, not {options.budget!r:.40}"
         )
     _refuse_twice("size", options.sizes)
+    if options.peers and not options.sizes:
+        raise ParameterError("peers are timed at the sizes, but no size is given")
     if not (options.sizes or options.traces or workloads_of(options)):
         raise ParameterError("there is nothing to compare: no size, no trace, no workload")
 

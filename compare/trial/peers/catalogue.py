@@ -281,6 +281,16 @@ def entry_named(name: str) -> Entry:
     return known[name]
 
 
+def entries_named(names: Sequence[str]) -> list[Entry]:
+    """The peers with these names, or in these GROUPS, each once. Raises PeerError."""
+    found: dict[str, Entry] = {}
+    for name in names:
+        group = GROUPS.get(name)
+        chosen = [entry_named(name)] if group is None else entries()
+        found |= {entry.name: entry for entry in chosen if group is None or entry.language in group}
+    return [*found.values()]
+
+
 def cache_folder() -> Path:
     """Where peers are built: $WHEELWORK_PEERS, or a folder in the user's cache."""
     if given := os.environ.get(CACHE):
@@ -298,4 +308,10 @@ def _machine() -> str:
     return platform.machine()
 
 
+GROUPS = {"python": (PYTHON,), "jvm": (JAVA,), "native": (CPP, RUST, GO), "all": LANGUAGES}
+"""The languages of the groups that can be named."""
+
 NAMES = tuple(entry.name for entry in entries())
+
+CHOICES = (*GROUPS, *NAMES)
+"""All that `entries_named` knows."""

@@ -84,6 +84,8 @@ METRICS = {
     "pair_time": Metric("start and cancel", formats.significant, "ns", LOWER, ("range",)),
     "fire_time": Metric("start and expiry", formats.significant, "ns", LOWER, ("range",)),
     "step_time": Metric("step of the clock", formats.significant, "ns", LOWER, ("range",)),
+    # timers of other languages, and the project's beside them
+    "peer_time": Metric("time per operation", formats.significant, "ns", LOWER, ("range",)),
     # replays of workloads and traces
     "replay_time": Metric(
         "time per operation, median", formats.significant, "ns", LOWER, ("range", "ratio")

@@ -8,10 +8,11 @@ A value belongs to a contestant, a subject, a size and a metric.
 | the name of a workload or trace | null | `replay_time`, counts, lateness, counters |
 | "memory" | timers for which there is room | `at_rest`, `at_peak`, `grown`, `pause` |
 | a caller, such as "python" | timers pending | `pair_time`, `fire_time`, `step_time` |
+| "peer insert", "peer cancel", "peer hold", "peer expiry" | timers pending | `peer_time` |
 | a kind of trials and their load, such as "rate low" | the rate or the limit | those of a trial |
 
-The contestants are those of the manifest. There are two others: event loops, with the subject
-"asyncio", and the designs of a purgatory.
+The contestants and peers are those of the manifest. There are two others: event loops, with the
+subject "asyncio", and the designs of a purgatory.
 
 The samples of a metric are numbered by `repeat`, from 0. A row without a repeat has the value of
 all repeats together: for a replayed grid, whose repeats are its shards, the time of all shards. A
