@@ -37,7 +37,7 @@ from timers.arrays import Int64s
 from timers.services.event_loop import LoopFactory, wheel_event_loop
 from timers.services.system_timer import SystemTimer
 
-SIZES = (1_000, 30_000, 1_000_000)  # timers pending
+SIZES = (1_000, 30_000, 300_000, 1_000_000)  # timers pending
 SERVICE_SIZES = (1_000, 10_000, 100_000)  # a call of a service takes 220 bytes more
 BATCH = 100  # timers in a call of a batch form
 NEAREST, FARTHEST = 2_000, 62_000  # units from the start to the deadlines of pending timers

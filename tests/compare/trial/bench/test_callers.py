@@ -116,7 +116,7 @@ def test_compiled_code_needs_a_kernel_and_batches_their_calls():
     assert can_call(BATCHES, contestant("cascading-wheel"))
     for caller in CALLERS:
         sizes = sizes_of(caller)
-        assert len(sizes) == 3 and sizes == tuple(sorted(sizes))
+        assert len(sizes) >= 3 and sizes == tuple(sorted(sizes))
         assert plan_of(caller, sizes[0]).size == sizes[0]
 
 
@@ -155,7 +155,7 @@ def test_fewer_samples_if_all_would_take_longer_than_the_budget():
 
 
 def test_no_size_is_larger_than_that_of_the_run():
-    assert sizes_of(PYTHON) == (1_000, 30_000, 1_000_000)
+    assert sizes_of(PYTHON) == (1_000, 30_000, 300_000, 1_000_000)
     assert sizes_of(PYTHON, 50_000) == (1_000, 30_000)
     assert sizes_of(PYTHON, 5_000) == (500, 5_000)
     assert sizes_of(SERVICE, 10**7) == (1_000, 10_000, 100_000)
