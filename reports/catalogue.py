@@ -150,8 +150,8 @@ def callers_lead(summary: Summary) -> str:
     """What the costs are, and what event loops cost."""
     return (
         "CPU time with N timers pending: of a start and the cancel of a random timer; of a start "
-        "and the expiry; and of a step of the clock with nothing due. A SystemTimer and an event "
-        "loop move their own clocks." + _beside(summary)
+        "and the expiry; and of a step of the clock with nothing due. The step of a service is "
+        "that of its timer." + _beside(summary)
     )
 
 

@@ -7,8 +7,9 @@ With N timers pending, whose deadlines are random and far away, a caller does th
 - *fire*: it moves the clock while pending timers fire, and starts as many others. The steps of the
   clock are subtracted.
 
-A service moves its own clock, from wake-up to wake-up, so its fires include the steps; there, the
-timers that fire are started for that. CPU time is
+A service moves its own clock, and asks its timer for the next wake-up: its steps are those of the
+timer, by single calls. Its fires include wake-ups; there, the timers that fire are started for
+that. CPU time is
 that of the thread or, where a caller has threads of its own, of the process. The garbage collector
 is off meanwhile, as in `timeit`.
 """
@@ -283,7 +284,7 @@ class _CallbackCaller:
         return self._clock() - started
 
     def steps(self, count: int) -> float:
-        """See Caller: a service moves its own clock."""
+        """See Caller: a service moves its own clock; see `measure`."""
         return 0.0
 
     def fires(self, plan: Plan) -> tuple[float, int]:
@@ -392,7 +393,16 @@ def can_call(caller: str, contestant: Contestant) -> bool:
 
 def measure(caller: str, contestant: Contestant, plan: Plan) -> Costs:
     """A sample of the costs of a timer for a caller, in ns."""
-    return _sample(CALLERS[caller](contestant, plan), plan)
+    costs = _sample(CALLERS[caller](contestant, plan), plan)
+    if caller in (SERVICE, LOOP):
+        steps = _steps(plan)
+        seconds = PythonCaller(contestant, plan).steps(steps)
+        costs = costs._replace(step=1e9 * seconds / steps)
+    return costs
+
+
+def _steps(plan: Plan) -> int:
+    return STEPS.get(plan.size, 100)
 
 
 def _sample(caller: Any, plan: Plan) -> Costs:
@@ -405,7 +415,7 @@ def costs_of(caller: Caller, plan: Plan) -> Costs:
 
     The second of two rounds of pairs counts.
     """
-    steps = STEPS.get(plan.size, 100)
+    steps = _steps(plan)
     collecting = gc.isenabled()
     gc.disable()
     try:
