@@ -102,8 +102,10 @@ class TestOnSpark:
         assert "all as the oracle expects" in out
         assert (here / "o" / PAGE / MARK).exists()
         assert f"every expiry, by {checked}" in (here / "o" / PAGE / "index.html").read_text()
-        again = self.without_spark(said, monkeypatch, line)
-        assert again.splitlines()[1:] == out.splitlines()[-len(again.splitlines()) + 1 :]
+        again = self.without_spark(said, monkeypatch, line).splitlines()[1:]
+        # Warnings about the log are those of the reading, between trace and replays.
+        lines = [text for text in out.splitlines() if not text.startswith("warning")]
+        assert again == lines[-len(again) :]
 
     def test_a_timer_that_is_wrong_has_no_page(self, said, here):
         line = LINE.replace("hashed-wheel", "tests.compare.own_timers:Late")
