@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compare.base import formats
-from compare.trial.advice.choice import ENOUGH, NEAR, USUAL
+from compare.trial.advice.choice import ENOUGH, MODELLED, NEAR, USUAL
 from compare.trial.advice.cost import STEPS
 from compare.trial.bench.callers import (
     BATCH,
@@ -117,7 +117,7 @@ def data(summary: Summary) -> dict[str, Any]:
         "answers": ANSWERS,
         "cases": [case for source in sources if (case := _case(summary, source))["costs"]],
         "cheap": CHEAP,
-        "enough": ENOUGH,
+        "enough": {"replayed": ENOUGH, "modelled": MODELLED},
         "near": NEAR,
         "steps": STEPS,
         "pause": PAUSE,

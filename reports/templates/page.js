@@ -77,12 +77,12 @@ function precise(timer, limit) {
 
 // The rule of compare/trial/advice/choice.py.
 
-/** The offer to take; `core` is the cost of a whole core, 0 where it is not known. */
-function choose(offers, core) {
+/** The offer to take; `enough` is a cost that decides nothing, 0 where the rate is not known. */
+function choose(offers, enough) {
   const byCost = [...offers].sort((a, b) => a.cost[0] - b.cost[0]);
   const [cheapest] = byCost;
-  const enough = cheapest.cost[0] + data.enough * core;
-  let left = byCost.filter((offer) => offer.cost[1] <= cheapest.cost[2] || offer.cost[0] <= enough);
+  const limit = cheapest.cost[0] + enough;
+  let left = byCost.filter((offer) => offer.cost[1] <= cheapest.cost[2] || offer.cost[0] <= limit);
   const near = left.length, reasons = [];
   const preferences = {
     "is exact": (offer) => offer.timer.exact,
@@ -129,7 +129,8 @@ function verdict(form) {
     return { ...found, ranking, said: [`${where ? `${where}: n` : "N"}o timer in this run that is precise enough was measured in this case. Choose less precision.`] };
   }
   const rated = setting.rate > 0;
-  const { chosen, cheapest, near, reasons } = choose(ranking, rated ? CORE : 0);
+  const enough = data.enough[own ? "replayed" : "modelled"];
+  const { chosen, cheapest, near, reasons } = choose(ranking, rated ? enough * CORE : 0);
   const each = (offer) => rated ? `${time(offer.cost[0])} of CPU in each second, ${percent(offer.cost[0] / CORE)} of a core` : `${time(offer.cost[0])} per operation`;
   if (rated && chosen.cost[0] > CORE) {
     const highest = setting.rate * CORE / cheapest.cost[0];
@@ -141,7 +142,7 @@ function verdict(form) {
   if (rated && most <= data.cheap) said.push(`Speed does not matter here: each of these timers takes at most ${time(most)} of CPU in each second, ${percent(most / CORE)} of a core.`);
   said.push(`${chosen.timer.name} costs ${each(chosen)}.`);
   if (reasons.length) {
-    const why = rated ? `the noise, or ${percent(data.enough)} of a core` : "the noise";
+    const why = rated ? `the noise, or ${percent(enough)} of a core` : "the noise";
     said.push(`Of ${near} timers whose costs differ by no more than ${why}, it ${listed(reasons)}. The cheapest is ${cheapest.timer.name} with ${times(cheapest.cost[0] / chosen.cost[0])} the cost.`);
   } else if (near > 1) {
     const others = ranking.filter((offer) => offer !== chosen && offer.cost[1] <= chosen.cost[2]);
@@ -151,7 +152,7 @@ function verdict(form) {
   if (second) said.push(`The next is ${second.timer.name} with ${times(second.cost[0] / chosen.cost[0])} the cost.`);
   else if (ranking.length === 1) said.push("No other timer in this run that is precise enough was measured in this case.");
   const faster = offers.filter((offer) => !ranking.includes(offer) && offer.cost[2] < cheapest.cost[1]).sort((a, b) => a.cost[0] - b.cost[0])[0];
-  if (faster && !(rated && cheapest.cost[0] - faster.cost[0] <= data.enough * CORE)) said.push(`Faster but less precise: ${faster.timer.name}, ${faster.timer.fires}, with ${times(faster.cost[0] / chosen.cost[0])} the cost.`);
+  if (faster && !(rated && cheapest.cost[0] - faster.cost[0] <= enough * CORE)) said.push(`Faster but less precise: ${faster.timer.name}, ${faster.timer.fires}, with ${times(faster.cost[0] / chosen.cost[0])} the cost.`);
   if (own?.missing.length) said.push(`Not timed, because it takes longer than the budget: ${listed(own.missing)}.`);
   const pause = pauseOf(chosen.timer, found.capacity);
   if (pause >= data.pause) said.push(`Without the capacity, one start takes about ${significant(pause)}\u00a0ms while the timer grows.`);

@@ -23,7 +23,7 @@ from statistics import median
 import numpy as np
 
 from compare.traffic.tapes.tape import CANCEL, START, Tape
-from compare.trial.advice.choice import ENOUGH, USUAL, Offer, choose
+from compare.trial.advice.choice import ENOUGH, MODELLED, USUAL, Offer, choose
 from compare.trial.advice.cost import CORE, Setting, cost
 from compare.trial.bench.callers import (
     BATCHES,
@@ -297,7 +297,7 @@ def answer(setting, caller, max_late, costs):
             nbytes = nbytes_of(label, max(round(setting.pending), 1))
             traits = high == 0, nbytes, not timer.settings, timer.name == USUAL
             offers[label] = Offer(least, least, middle, *traits)
-    return [*offers][choose([*offers.values()], 1.0).number], offers
+    return [*offers][choose([*offers.values()], 1.0, MODELLED).number], offers
 
 
 def judged(label, setting, caller, max_late, costs, seed):

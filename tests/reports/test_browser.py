@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from compare.trial.advice.choice import MODELLED as ENOUGH
 from compare.trial.advice.choice import Offer
 from compare.trial.advice.choice import choose as choose_offer
 from compare.trial.advice.cost import CORE, Setting, cost
@@ -362,7 +363,7 @@ def test_every_answer_follows_the_model_and_the_rule(opened):
             offers[int(key)] = Offer(
                 *each, about["exact"], 1, about["usual"], labels[int(key)] == "delay-queue"
             )
-        best = [*offers][choose_offer([*offers.values()], CORE).number]
+        best = [*offers][choose_offer([*offers.values()], CORE, ENOUGH).number]
         if offers[best].cost > CORE:
             assert number is None and "Not possible with one core" in said
         else:

@@ -17,6 +17,9 @@ from typing import NamedTuple
 ENOUGH = 0.01
 """The share of a core below which a difference in CPU time does not decide."""
 
+MODELLED = 0.005
+"""The same where the cost is of a model, which may be wrong by as much again."""
+
 NEAR = 1.1
 """Two sizes of memory within this factor are equal, and so are two costs on a Pareto front."""
 
@@ -66,15 +69,15 @@ _PREFERENCES: Mapping[str, Callable[[Offer, Sequence[Offer]], bool]] = {
 """Reason -> whether it speaks for an offer among others; in order."""
 
 
-def choose(offers: Sequence[Offer], core: float | None = None) -> Choice:
+def choose(offers: Sequence[Offer], core: float | None = None, enough: float = ENOUGH) -> Choice:
     """Choose one of the offers; `core` is the CPU time of a whole core in the unit of the costs.
 
     Without it, only the noise makes offers equal. Raises ValueError without an offer.
     """
     numbers = range(len(offers))
     cheapest = min(numbers, key=lambda number: offers[number].cost)
-    noise, enough = offers[cheapest].high, offers[cheapest].cost + ENOUGH * (core or 0.0)
-    left = [n for n in numbers if offers[n].low <= noise or offers[n].cost <= enough]
+    noise, limit = offers[cheapest].high, offers[cheapest].cost + enough * (core or 0.0)
+    left = [n for n in numbers if offers[n].low <= noise or offers[n].cost <= limit]
     near, reasons = len(left), []
     for reason, speaks_for in _PREFERENCES.items():
         among = [offers[number] for number in left]
