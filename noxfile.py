@@ -107,7 +107,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check static types of the packages, and of a program that uses the installed package."""
-    session.install(*QUIETLY, "-e", ".[lint]")
+    session.install(*QUIETLY, "-e", ".[lint,check]")
     session.run("mypy")
     program = "typed_program.py"
     folder = Path(session.create_tmp())
