@@ -154,17 +154,16 @@ def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
     LOG is the text that `trace-cmd report` or `perf script` prints of the events
     timer_start, timer_cancel and timer_expire_entry, and of hrtimer_start,
     hrtimer_cancel and hrtimer_expire_entry. The trace has their starts, re-arms,
-    cancels and deadlines, in microseconds. A cancel and a start of the same timer
-    within 10 us are a re-arm.
+    cancels and deadlines, in microseconds. A start of a pending timer is a
+    re-arm, and so are a cancel and a start of the same timer within 10 us.
     """
     from compare.traffic.logs.formats.kernel import read_kernel_trace
 
     read = read_kernel_trace(Path(log), Path(out), hz=hz, force=force)
-    lost = [("warning", f"The kernel has lost {read.lost:,} events.")] if read.lost else []
     entries = [
         ("events", f"{read.events:,}" + (f", {read.hz} jiffies a second" if read.hz else "")),
         *trace_facts(read.trace),
-        *lost,
+        *(("warning", text) for text in read.warnings),
     ]
     click.echo("\n".join(labelled(*pair) for pair in entries))
 

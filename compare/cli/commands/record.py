@@ -22,8 +22,8 @@ def record(program: tuple[str, ...], out: str, force: bool) -> int:
     Timers of asyncio, uvloop, threading.Timer, sched and this project's services
     are recorded, with real deadlines, starts, cancels and re-arms, in
     microseconds. The program runs as it would without the recorder. Its exit code
-    is passed on. Only the first Python process is recorded, with all its threads,
-    and none that it starts.
+    is passed on, with a warning if no timer was seen. Only the first Python
+    process is recorded, with all its threads, and none that it starts.
 
     If everything is killed, the next `replay` or `report` completes the trace;
     at most the last second is missing.
@@ -37,5 +37,10 @@ def record(program: tuple[str, ...], out: str, force: bool) -> int:
     line = f"recorded {plural(trace.totals['starts'], 'timer')} in {out}"
     if code < 0 and code != -signal.SIGINT:  # Python ends in order, and then by this signal
         line += f" (killed by signal {-code}: its last second may be missing)"
+    if not trace.totals["starts"]:
+        line += (
+            "; warning: only timers of asyncio, uvloop, threading.Timer, sched and wheelwork are"
+            " seen, not those of another event loop such as rloop"
+        )
     click.echo(f"wheelwork: {line}", err=True)
     return code if code >= 0 else 128 - code  # as shells do

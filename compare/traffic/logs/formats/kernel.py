@@ -37,6 +37,8 @@ _EVENT = re.compile(
 )
 _LOST = re.compile(r"LOST (?P<events>[0-9]+) EVENTS")
 _JIFFIES, _NANOSECONDS = "timer", "hrtimer"
+_WORD = 2**32
+"""The jiffies of a 32-bit kernel are counted modulo this. It begins 300 s before the end."""
 
 
 class KernelTraceError(TimerError, ValueError):
@@ -50,6 +52,18 @@ class KernelTrace(NamedTuple):
     events: int  # starts, cancels and expiries in the text
     hz: int | None  # jiffies per second; None if there are only high-resolution timers
     lost: int  # events that the kernel says it has lost
+    uncancelled: tuple[str, ...]  # cancel events that the text lacks, though timers are started
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence for each thing that is missing."""
+        texts = [f"The kernel has lost {self.lost:,} events."] if self.lost else []
+        if self.uncancelled:
+            texts.append(
+                f"There is no {' or '.join(self.uncancelled)} event. Were they recorded? Without"
+                " them, cancelled timers seem to expire."
+            )
+        return tuple(texts)
 
 
 class _Event(NamedTuple):
@@ -58,10 +72,7 @@ class _Event(NamedTuple):
     action: str
     timer: int
     deadline: int  # of a start, on the kernel's own clock
-
-
-_Readings = dict[str, list[tuple[float, int]]]
-"""Kind of timers -> where the text tells the kernel's own clock: the time in seconds, and that."""
+    now: int | None  # that clock, if the text tells it
 
 
 def read_kernel_trace(
@@ -82,33 +93,38 @@ def read_kernel_trace(
         errors_as(KernelTraceError, f"cannot read {log}"),
         log.open(encoding="utf-8", errors="replace") as lines,
     ):
-        events, readings, lost = _parsed(lines, log)
+        events, lost = _parsed(lines, log)
     origin = min((event.time for event in events), default=0.0)
     tape = RecordedTape(origin)
     jiffies = any(event.kind == _JIFFIES for event in events)
-    hz = (hz or _rate(readings[_JIFFIES], log)) if jiffies else None
-    columns = _recorded(events, readings, hz)
+    hz = (hz or _rate(_clock(events, _JIFFIES), log)) if jiffies else None
+    columns = _recorded(events, hz)
     source = {"kind": "kernel", "log": str(log), "hz": hz}
     with new_trace(out, unit=UNIT, source=source, force=force) as unfinished:
         pieces = (columns[start : start + PIECE] for start in range(0, len(columns), PIECE))
         unfinished.shards.append(write_shard(unfinished.directory, 0, map(tape.add, pieces)))
-    return KernelTrace(open_trace(out), len(events), hz, lost)
+    seen = {(event.kind, event.action) for event in events}
+    uncancelled = tuple(
+        f"{kind}_cancel"
+        for kind in (_JIFFIES, _NANOSECONDS)
+        if (kind, "start") in seen and (kind, "cancel") not in seen
+    )
+    return KernelTrace(open_trace(out), len(events), hz, lost, uncancelled)
 
 
-def _parsed(lines: Iterable[str], log: Path) -> tuple[list[_Event], _Readings, int]:
+def _parsed(lines: Iterable[str], log: Path) -> tuple[list[_Event], int]:
     numbers: dict[str, int] = {}
-    readings: _Readings = {_JIFFIES: [], _NANOSECONDS: []}
-    events, lost, first = [], 0, ""
+    events: list[_Event] = []
+    lost, first = 0, ""
     for line in lines:
         first = first or line.strip()
         if match := _EVENT.search(line):
             number = numbers.setdefault(match["kind"] + match["timer"], len(numbers))
             time, kind, deadline = float(match["time"]), match["kind"], int(match["expires"] or 0)
-            events.append(_Event(time, kind, match["action"], number, deadline))
+            now = int(match["now"]) if match["now"] else None
             if match["timeout"]:
-                readings[kind].append((time, deadline - int(match["timeout"])))
-            elif match["now"]:
-                readings[kind].append((time, int(match["now"])))
+                now = deadline - int(match["timeout"])
+            events.append(_Event(time, kind, match["action"], number, deadline, now))
         elif match := _LOST.search(line):
             lost += int(match["events"])
     if not events:
@@ -117,34 +133,67 @@ def _parsed(lines: Iterable[str], log: Path) -> tuple[list[_Event], _Readings, i
             f"{log} has no timer events as printed by `trace-cmd report` or `perf script`{shown}"
         )
     events.sort(key=lambda event: event.time)  # of several processors; equal times keep their order
-    return events, readings, lost
+    return _unwrapped(events), lost
 
 
-def _recorded(events: list[_Event], readings: _Readings, hz: int | None) -> Float64s:
+def _unwrapped(events: list[_Event]) -> list[_Event]:
+    """The events, in order, with jiffies that do not wrap."""
+    words = [event for event in events if event.kind == _JIFFIES]
+    if any(event.deadline >= _WORD or (event.now or 0) >= _WORD for event in words):
+        return events  # of a 64-bit kernel
+    latest = next((event.now for event in words if event.now is not None), 0)
+
+    def nearest(jiffies: int) -> int:
+        return latest + (jiffies - latest + _WORD // 2) % _WORD - _WORD // 2
+
+    unwrapped = []
+    for event in events:
+        if event.kind == _JIFFIES:
+            now = event.now
+            if now is not None:
+                now = latest = nearest(now)
+            event = event._replace(deadline=nearest(event.deadline), now=now)
+        unwrapped.append(event)
+    return unwrapped
+
+
+def _clock(events: Iterable[_Event], kind: str) -> list[tuple[float, int]]:
+    """Where the text tells the kernel's own clock: the time in seconds, and that."""
+    return [
+        (event.time, event.now) for event in events if event.kind == kind and event.now is not None
+    ]
+
+
+def _recorded(events: list[_Event], hz: int | None) -> Float64s:
     """The events as a recording has them."""
     per_second = {_JIFFIES: float(hz or 1), _NANOSECONDS: 1e9}
     # How many seconds the clock of the text is ahead of that of the timers. An event is printed
     # after the kernel has read its clock, and jiffies are rounded down, so the smallest difference
     # is the best.
     ahead = {
-        kind: min((time - now / per_second[kind] for time, now in clock), default=0.0)
-        for kind, clock in readings.items()
+        kind: min((time - now / rate for time, now in _clock(events, kind)), default=0.0)
+        for kind, rate in per_second.items()
     }
     rows: list[list[float]] = []
     cancelled: dict[int, int] = {}  # timer -> row of its last event, which is a cancel
-    for time, kind, action, timer, deadline in events:
+    expired: set[int] = set()
+    for time, kind, action, timer, deadline, _ in events:
         row = cancelled.pop(timer, None)
         if action == "cancel":
             cancelled[timer] = len(rows)
             rows.append([CANCELLED, time, timer, 0.0])
         elif action == "start":
-            started = STARTED
+            # The kernel has each timer once: another start moves it if it is pending.
+            started = STARTED if timer in expired else MOVED
+            expired.discard(timer)
             if row is not None and time - rows[row][1] <= AT_ONCE:
-                rows[row][0], started = 0.0, MOVED
+                rows[row][0] = 0.0
             due = deadline / per_second[kind] + ahead[kind]
             rows.append([started, time, timer, due - time])
-        elif row is not None:
-            rows[row][0] = 0.0  # it was cancelled because it expires
+        else:
+            expired.add(timer)
+            if row is not None:
+                rows[row][0] = 0.0  # it was cancelled because it expires
     return np.array([row for row in rows if row[0]]).reshape(-1, FIELDS)
 
 

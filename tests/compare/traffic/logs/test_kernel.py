@@ -56,9 +56,68 @@ def rows(trace):
 def test_the_text_of_both_tools_is_read(tmp_path, text):
     log = tmp_path / "kernel.txt"
     log.write_text(text)
-    trace, events, hz, lost = read_kernel_trace(log, tmp_path / "a.trace")
-    assert (events, hz, lost) == (10, 250, 12)
+    trace, events, hz, lost, uncancelled = read_kernel_trace(log, tmp_path / "a.trace")
+    assert (events, hz, lost, uncancelled) == (10, 250, 12, ())
     assert rows(trace) == OPERATIONS
+
+
+def read(tmp_path, *lines):
+    log = tmp_path / "kernel.txt"
+    log.write_text("\n".join(lines))
+    return read_kernel_trace(log, tmp_path / "a.trace", force=True)
+
+
+def start(second, kind="timer", timer="0x1"):
+    """A start of a timer for 10 seconds, in a kernel with 100 jiffies per second."""
+    event = f"a-1 [000] d.s. {100 + second}.000000: {kind}_start: {kind}={timer} function=f"
+    if kind == "timer":
+        return f"{event} expires={second * 100 + 1000} [timeout=1000] cpu=0"
+    return f"{event} expires={(100 + second + 10) * 10**9} softexpires=0"
+
+
+@pytest.mark.parametrize("kind", ["timer", "hrtimer"])
+def test_a_timer_that_is_started_while_pending_is_moved(tmp_path, kind):
+    """2 starts and 5 re-arms, though there is no cancel event."""
+    lines = [start(second, kind) for second in (0, 1, 2, 3)]
+    lines += [start(second, kind, "0x2") for second in (0, 4, 5)]
+    read_ = read(tmp_path, *lines)
+    assert read_.uncancelled == (f"{kind}_cancel",)
+    (warning,) = read_.warnings
+    assert warning.startswith(f"There is no {kind}_cancel event.")
+    totals = read_.trace.totals
+    assert (totals["starts"], totals["rearms"]) == (2, 5)
+    assert read_.trace.description.pending == 2
+    # 12 s later it has fired, so that another start is one.
+    totals = read(tmp_path, *lines, start(17, kind, "0x2")).trace.totals
+    assert (totals["starts"], totals["rearms"]) == (3, 5)
+
+
+def test_a_timer_that_has_expired_is_not_pending(tmp_path):
+    """By its slack, a high-resolution timer may expire before its deadline."""
+    expired = "a-1 [000] d.s. 105.000000: hrtimer_expire_entry: hrtimer=0x1 function=f now=105"
+    lines = [start(0, "hrtimer"), expired, start(6, "hrtimer")]
+    assert read(tmp_path, *lines).trace.totals["starts"] == 2
+
+
+@pytest.mark.parametrize("word", [2**32, 2**40])
+def test_jiffies_of_32_bits_wrap(tmp_path, word):
+    """They begin 300 s before 2**32, and the clock of the text at 0. 64 bits do not wrap."""
+    lines, expected = [], []
+    for second in (1, 290, 299, 301, 700):
+        jiffies = 2**32 + (second - 300) * 100
+        for timer, timeout in ((f"0x{second}", 50), (f"0x{second}f", 2000)):
+            lines.append(
+                f"a-1 [000] d.s. {second}.000000: timer_start: timer={timer} function=f"
+                f" expires={(jiffies + timeout) % word} [timeout={timeout}] cpu=0"
+            )
+            expected.append((second - 1) * 10**6 + timeout * 10**4)
+        lines.append(
+            f"a-1 [000] d.s. {second}.500000: timer_expire_entry: timer=0x{second} function=f"
+            f" now={(jiffies + 50) % word} baseclk=1"
+        )
+    read_ = read(tmp_path, *lines)
+    assert read_.hz == 100
+    assert [row[3] for row in rows(read_.trace)] == expected
 
 
 class Kernel:
@@ -122,7 +181,7 @@ def test_what_a_kernel_did_is_what_the_trace_says(tmp_path_factory, program, hz,
     folder = tmp_path_factory.mktemp("kernel")
     # Of two processors, whose events need not be printed in the order of their times.
     Path(folder, "k.txt").write_text("\n".join([*kernel.lines[1::2], *kernel.lines[::2]]))
-    trace, _, found, _ = read_kernel_trace(folder / "k.txt", folder / "a.trace")
+    trace, _, found, *_ = read_kernel_trace(folder / "k.txt", folder / "a.trace")
     assert found == hz
     ids = {}
     operations = rows(trace)

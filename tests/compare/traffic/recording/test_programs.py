@@ -62,6 +62,7 @@ def run_program(said):
         code, printed, err = said("record", "--out", "a.trace", "--force", *program)
         *others, last = err.splitlines()
         assert tells(last, f"recorded {starts} timer a.trace")
+        assert ("; warning: only timers of asyncio," in last) == (starts == 0)
         assert open_trace("a.trace").totals["starts"] == starts
         return code, printed, others
 
