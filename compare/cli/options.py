@@ -186,6 +186,12 @@ formats = together(
 )
 traces_argument = click.argument("traces", nargs=-1, type=TRACE, metavar="[TRACE]...")
 results_argument = click.argument("results", type=PLACE)
+allow = option(
+    "--allow",
+    "MODULE:CLASS",
+    "Import this timer, which the results name; may be repeated.",
+    multiple=True,
+)
 master = option("--master", "URL", "Spark master (default: this machine).")
 
 operations = option("--operations", COUNT, "Number of operations to generate.")

@@ -193,7 +193,10 @@ def _settings(master: str) -> dict[str, Any]:
         # Workers import this package from where the driver did, even if it is not installed.
         paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
         python_path = os.pathsep.join(filter(None, paths))
-        return settings | _LOCAL_SETTINGS | {"spark.executorEnv.PYTHONPATH": python_path}
+        # A worker would also look in the current directory, which may be somebody else's.
+        workers = {"PYTHONPATH": python_path, "PYTHONSAFEPATH": "1"}
+        workers = {f"spark.executorEnv.{name}": value for name, value in workers.items()}
+        return settings | _LOCAL_SETTINGS | workers
     return settings | (_YARN_SETTINGS if master == "yarn" else {})
 
 

@@ -94,10 +94,11 @@ def pipeline(
     if missing := missing_packages():
         raise PipelineError(missing)
     asked = _asked(source, given)
-    labels = [contestant(text).label for text in timers]
+    contestants = [contestant(text) for text in timers]
+    labels = [timer.label for timer in contestants]
     manifest = {"source": asked, "timers": labels, "method": method}
     with _directory(Path(out), manifest), ExitStack() as stack:
-        stages = _Stages(Path(out), given["master"], stack)
+        stages = _Stages(Path(out), given["master"], [timer.name for timer in contestants], stack)
         trace = stages.trace(source[0], asked, given)
         results = stages.results(trace, timers, method)
         # There is a page only if all expiries are right.
@@ -185,8 +186,10 @@ def _directory(path: Path, entries: Mapping[str, Any]) -> Iterator[None]:
 class _Stages:
     """The stages of a pipeline. Spark is started for the first one that is not complete."""
 
-    def __init__(self, out: Path, master: str | None, stack: ExitStack) -> None:
-        self._out, self._master, self._stack = out, master, stack
+    def __init__(
+        self, out: Path, master: str | None, allow: Sequence[str], stack: ExitStack
+    ) -> None:
+        self._out, self._master, self._allow, self._stack = out, master, allow, stack
         self.page = (out / PAGE / "index.html").absolute()
 
     @cached_property
@@ -235,7 +238,7 @@ class _Stages:
 
         path, check = self._out / RESULTS, method == "compiled"
         if self._is_replayed(path):
-            results = open_results(path)
+            results = open_results(path, allow=self._allow)
         else:
             # A page of earlier results would be out of date. Those of another version of the timers
             # are replaced.
@@ -258,7 +261,7 @@ class _Stages:
 
         if method == "compiled":
             return checked(results)
-        return verify(results.path, method=method, session=self._spark)
+        return verify(results.path, method=method, allow=self._allow, session=self._spark)
 
     def show(self, results: "Results", verified: "Verification | None") -> None:
         """Print the summary and the path of the page; if they are not written yet, write both."""
@@ -268,9 +271,9 @@ class _Stages:
         from reports.summary import figures_of
 
         if verified is None:
-            run = summary_of(results.path)
+            run = summary_of(results.path, allow=self._allow)
         else:
-            run = summarise(results.path, verification=verified)
+            run = summarise(results.path, verification=verified, allow=self._allow)
             write_page(figures_of(run), str(results.path), self.page.parent)
         fired = sum(row.value or 0 for row in run.rows if row.metric == "fired")
         click.echo(labelled("expiries", f"{fired:,.0f}, all as the oracle expects"))

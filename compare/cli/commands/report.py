@@ -42,6 +42,7 @@ Examples:
     "Show results of `replay --out` or `summarise --out`.",
     multiple=True,
 )
+@options.allow
 @options.option(
     "--out",
     options.Place("dir"),
@@ -54,6 +55,7 @@ def report(
     peers: tuple[str, ...],
     stored: str | None,
     replayed: tuple[str, ...],
+    allow: tuple[str, ...],
     out: str,
     **logs: str | None,
 ) -> None:
@@ -82,6 +84,9 @@ def report(
         shown = "--run" if stored else "--replayed"
         raise click.UsageError(f"{shown} shows what is stored; --{unused[0]} is not used")
 
+    if allow and not replayed:
+        raise click.UsageError("--allow is for the timers of --replayed")
+
     from compare.trial.results.store import find_run, read_run, run_before
     from reports.page import check_target, write_page, write_report
 
@@ -91,7 +96,7 @@ def report(
         from reports.summary import figures_of
 
         results = [*replayed, *traces]  # all paths after --replayed
-        runs = [summary_of(path) for path in results]
+        runs = [summary_of(path, allow=allow) for path in results]
         click.echo(write_page(figures_of(*runs), ", ".join(results), out))
         return
     if stored:

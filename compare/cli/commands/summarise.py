@@ -21,8 +21,11 @@ Examples:
 @options.option(
     "--out", options.Place("run"), "Directory of the summary (default: RESULTS/summary)."
 )
+@options.allow
 @options.formats
-def summarise(results: str, out: str | None, as_json: bool, as_markdown: bool) -> None:
+def summarise(
+    results: str, out: str | None, allow: tuple[str, ...], as_json: bool, as_markdown: bool
+) -> None:
     """Summarise RESULTS, a directory written by `wheelwork replay --out`.
 
     The figures of each timer, over all shards, are printed and stored as a run,
@@ -33,7 +36,7 @@ def summarise(results: str, out: str | None, as_json: bool, as_markdown: bool) -
     from compare.trial.pipeline.summarise import summarise as summary_of
     from reports.summary import figures_of
 
-    run = summary_of(results, out)
+    run = summary_of(results, out, allow=allow)
     if as_json:
         click.echo(json.dumps(printing.values(figures_of(run), run), indent=1))
     else:

@@ -31,9 +31,17 @@ Examples:
     default="compiled",
 )
 @options.option("--examples", options.COUNT, "Mismatches to print per kind.", default=5)
+@options.allow
 @options.json
 @options.master
-def verify(results: str, method: str, examples: int, as_json: bool, master: str | None) -> int:
+def verify(
+    results: str,
+    method: str,
+    examples: int,
+    allow: tuple[str, ...],
+    as_json: bool,
+    master: str | None,
+) -> int:
     """Check RESULTS, written by `wheelwork replay --out`, against the oracle.
 
     Every expiry is compared with the trace by an oracle that shares no code with
@@ -51,7 +59,7 @@ def verify(results: str, method: str, examples: int, as_json: bool, master: str 
     """
     from compare.trial.pipeline.verify import verify as verification_of
 
-    result = verification_of(results, method=method, examples=examples, master=master)
+    result = verification_of(results, method=method, examples=examples, allow=allow, master=master)
     click.echo(json.dumps(_object(result), indent=1) if as_json else text_of(result))
     return 0 if result.passed else MISMATCHES
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from compare.traffic.tapes.trace import SCHEMA, Trace, TraceError, shard_name
@@ -43,7 +44,7 @@ def dataframe(data: Trace | Results, spark: SparkSession, *, expiries: bool = Fa
             rows = expiries_of(data, timer, spark)
         else:
             rows = read(spark, (data.outcome_file(timer, n) for n in shards), OUTCOMES)
-        frames.append(rows.selectExpr(f"'{contestant.label}' AS contestant", "*"))
+        frames.append(rows.select(lit(contestant.label).alias("contestant"), "*"))
     first, *others = frames
     for frame in others:
         first = first.unionByName(frame)

@@ -118,11 +118,11 @@ def replay_trace(
         compile_check()
     options = {"expiries": expiries, "drained": drained, "counting": counting, "checked": check}
     manifest = _manifest(opened, contestants, options)
-    path = Path(out)
+    path, allow = Path(out), [timer.name for timer in contestants]
     if problem := obstacle(path.parent):
         raise ResultsError(f"cannot write {path}: {problem}")
     with parents(path), _locked(path, manifest, force):
-        stored = open_results(path, complete=False)
+        stored = open_results(path, complete=False, allow=allow)
         # The same manifest, but from the caller: what was read from a file is not sent to workers.
         results = replace(stored, manifest=manifest)
         manifest["made_by"] = stored.manifest["made_by"]
@@ -141,7 +141,7 @@ def replay_trace(
                 stray.unlink()
         with errors_as(ResultsError, f"{CANNOT_WRITE} {path}"):
             write_json(path / MANIFEST, manifest | {"complete": True})
-    return open_results(path)
+    return open_results(path, allow=allow)
 
 
 def _manifest(

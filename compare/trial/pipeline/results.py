@@ -9,8 +9,9 @@ settings. docs/pipeline.md explains the columns.
 """
 
 import os
+import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -27,7 +28,7 @@ from compare.base.records import arrow_type, record_of, row_of
 from compare.traffic.tapes.trace import Trace, columns_text, open_trace, shard_name
 from compare.trial.oracle.compiled import Check, Rows
 from compare.trial.oracle.mismatches import Verified, combined
-from compare.trial.replay.contestant import Contestant
+from compare.trial.replay.contestant import Contestant, contestant
 from compare.trial.replay.loops import FIRED
 from compare.trial.replay.outcome import Outcome, outcome_of, stored_columns
 from timers.errors import TimerError
@@ -239,14 +240,21 @@ def timer_name(timer: int) -> str:
     return f"timer-{timer:03d}"
 
 
-def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Results:
+def open_results(
+    path: str | os.PathLike[str], *, complete: bool = True, allow: Collection[str] = ()
+) -> Results:
     """Open the results in the directory `path`, and their trace.
 
+    Results may name classes of anybody, and an import runs their modules. Only those in `allow`,
+    each as `module:Class`, are imported.
+
     Raises ResultsError for a path that does not exist or does not hold results, a damaged manifest,
-    a trace that has moved or changed and, with `complete`, for an unfinished replay.
+    a class that is not allowed, a trace that has moved or changed and, with `complete`, for an
+    unfinished replay.
     """
     path = Path(path)
     manifest = results_manifest(path)
+    _check_timers(path, manifest, allow)
     try:
         trace = open_trace(manifest["trace"]["path"])
     except TimerError as error:
@@ -263,14 +271,34 @@ def open_results(path: str | os.PathLike[str], *, complete: bool = True) -> Resu
     return results
 
 
+def _check_timers(path: Path, manifest: Mapping[str, Any], allow: Collection[str]) -> None:
+    """Raise ResultsError for a class that is not allowed, then for invalid parameters."""
+    timers = [Contestant(**timer) for timer in manifest["timers"]]
+    for timer in timers:
+        if ":" in timer.name and timer.name not in allow:
+            raise ResultsError(
+                f"{path} names {timer.name!r}, a class that is not part of this package; its module"
+                f" runs only with --allow {shlex.quote(timer.name)}"
+            )
+    try:
+        for timer in timers:
+            contestant(timer.label)
+    except TimerError as error:
+        raise ResultsError(f"{path / MANIFEST}: {error}") from None
+
+
 def results_manifest(path: Path) -> dict[str, Any]:
     """Read the manifest of the results in `path`. Raises ResultsError."""
     flags = dict.fromkeys((*OPTIONS, "complete"), bool)
     entries = {"trace": dict, "timers": list, "made_by": dict, **flags}
     manifest = read_manifest(path, "a stored replay", FORMAT, VERSION, entries, ResultsError)
     keys = {field.name for field in fields(Contestant)}
-    if not all(isinstance(timer, dict) and timer.keys() == keys for timer in manifest["timers"]):
-        raise ResultsError(f"{path / MANIFEST}: each of timers must have a name and settings")
+    for timer in manifest["timers"]:
+        is_complete = isinstance(timer, dict) and timer.keys() == keys
+        if not (
+            is_complete and isinstance(timer["name"], str) and isinstance(timer["settings"], dict)
+        ):
+            raise ResultsError(f"{path / MANIFEST}: each of timers must have a name and settings")
     if not {"path", "digest"} <= manifest["trace"].keys():
         raise ResultsError(f"{path / MANIFEST}: trace must have a path and a digest")
     return manifest

@@ -6,7 +6,7 @@ an operation are the shards, each replayed once.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,15 +44,17 @@ def summarise(
     out: str | os.PathLike[str] | None = None,
     *,
     verification: "Verification | None" = None,
+    allow: Collection[str] = (),
 ) -> Run:
     """Summarise complete results as a run, which is also written to the directory `out`.
 
     The default of `out` is summary in the directory of the results. An older summary is replaced.
     The mismatches are those of the `verification`, or else those that the replay has found.
+    `allow` has the classes of the user's own timers that may be imported; see `open_results`.
     O(shard replays). Raises ResultsError if the results are incomplete or damaged, or `out` cannot
     be written or is something else.
     """
-    opened = open_results(results)
+    opened = open_results(results, allow=allow)
     path = Path(out) if out is not None else opened.path / SUMMARY
     method, mismatches = "compiled", _mismatches(opened)
     if verification is not None:
@@ -69,7 +71,7 @@ def summarise(
     return read_run(path)
 
 
-def summary_of(path: str | os.PathLike[str]) -> Run:
+def summary_of(path: str | os.PathLike[str], *, allow: Collection[str] = ()) -> Run:
     """Read the summary of results, or a summary; results without one are summarised first.
 
     Raises ResultsError or RunError.
@@ -77,7 +79,7 @@ def summary_of(path: str | os.PathLike[str]) -> Run:
     path = Path(path)
     if path.exists() and not has_format(path / MANIFEST, FORMAT):
         own = path / SUMMARY
-        return read_run(own) if own.exists() else summarise(path)
+        return read_run(own) if own.exists() else summarise(path, allow=allow)
     run = read_run(path)
     if run.manifest["kind"] != REPLAY:
         raise ResultsError(f"{path} is not a summary of replayed results; show it with --run")

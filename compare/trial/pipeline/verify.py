@@ -8,7 +8,7 @@ There are two methods, which share only the names of the roundings and of the ki
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,20 +71,22 @@ def verify(
     *,
     method: str = "compiled",
     examples: int = 5,
+    allow: Collection[str] = (),
     master: str | None = None,
     session: "SparkSession | None" = None,
 ) -> Verification:
     """Compare the expiries of a replay with what its trace says must fire.
 
     Counts the mismatches of each timer by kind (`compare.trial.oracle.mismatches.KINDS`), and
-    returns `examples` of each kind. The methods "compiled" and "sql" return the same.
+    returns `examples` of each kind. The methods "compiled" and "sql" return the same. `allow` has
+    the classes of the user's own timers that may be imported; see `open_results`.
 
     Raises:
         TimerError: if the results cannot be verified.
     """
     if method not in METHODS:
         raise ResultsError(f"method {method!r} is not {' or '.join(METHODS)}")
-    opened = open_results(results)
+    opened = open_results(results, allow=allow)
     if not opened.manifest["expiries"]:
         raise ResultsError(
             f"{results} has only summaries; replay without --summaries-only to verify"
