@@ -119,6 +119,8 @@ class PeerBench:
 
     def _check(self, entry: Entry, tapes: Tapes) -> str:
         peer = entry.peer(self.timeout)
+        if peer.description.real_time:
+            return "runs in real time, so its expiries cannot be checked"
         for tape in (tapes.filling, tapes.holding):
             if not peer.description.allows(tape):
                 return "cannot do this tape, by its own description"

@@ -9,6 +9,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.function.LongFunction;
 
 public final class Peer {
@@ -49,6 +51,17 @@ public final class Peer {
 
         /** The number of pending timers. */
         long size();
+
+        /** What the structure has counted so far, by name. */
+        default Map<String, Long> counts() {
+            return Map.of();
+        }
+    }
+
+    /** A parameter of the structure: from the environment, or else the default. */
+    public static int parameter(String name, int otherwise) {
+        String given = System.getenv("WHEELWORK_" + name.toUpperCase());
+        return given == null ? otherwise : Integer.parseInt(given);
     }
 
     private static final class BadTape extends Exception {
@@ -102,7 +115,7 @@ public final class Peer {
         final H[] handles;
         final long early;
         long[] rows;
-        long now, before;
+        long now, before, wakeUps;
         int count;
         boolean mayBeDue;
 
@@ -153,7 +166,13 @@ public final class Peer {
         }
 
         void drain() {
-            while (structure.size() > 0) advance(Math.max(structure.nextWakeup(), now), tape.operations);
+            for (; structure.size() > 0; wakeUps++) advance(Math.max(structure.nextWakeup(), now), tape.operations);
+        }
+
+        String counts() {
+            Map<String, Long> counts = new TreeMap<>(structure.counts());
+            counts.put("wake_ups", wakeUps);
+            return counts.toString().replaceAll("(\\w+)=", "\"$1\": ");
         }
     }
 
@@ -219,8 +238,9 @@ public final class Peer {
                 if (round >= 0)
                     System.out.printf(
                             "{\"round\": %d, \"phase\": %d, \"operations\": %d, \"expired\": %d, \"wall_ns\": %d,"
-                                    + " \"thread_ns\": %d, \"process_ns\": %d, \"memory_bytes\": %d}%n",
-                            round, phase, to - from, run.count - expired, wall, thread, process, memory);
+                                    + " \"thread_ns\": %d, \"process_ns\": %d, \"memory_bytes\": %d, \"counts\": %s}%n",
+                            round, phase, to - from, run.count - expired, wall, thread, process, memory,
+                            run.counts());
             }
         }
     }

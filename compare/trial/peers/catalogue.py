@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from compare.base.files import new_directory, reason
@@ -170,11 +170,16 @@ class Entry:
             return "ready"
         return self.missing or f"not built: wheelwork peers build {self.name}"
 
-    def peer(self, timeout: float = DEFAULT_TIMEOUT) -> Peer:
-        """The program. Raises PeerError if it is not ready."""
+    def peer(self, timeout: float = DEFAULT_TIMEOUT, **parameters: int) -> Peer:
+        """The program, with parameters for a peer that takes them in the environment.
+
+        Raises PeerError if it is not ready.
+        """
         if not self.is_ready:
             raise PeerError(f"{self.name}: {self.status}")
-        return self._peer_in(self.folder, timeout)
+        peer = self._peer_in(self.folder, timeout)
+        given = {f"WHEELWORK_{name.upper()}": str(value) for name, value in parameters.items()}
+        return replace(peer, environment={**peer.environment, **given})
 
     def description(self) -> Description:
         """Its description; for a peer that was built, the one it had then."""

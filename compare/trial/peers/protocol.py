@@ -218,6 +218,10 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 1 <= value <= LIMIT
 
 
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(type(count) is int for count in value.values())
+
+
 def _check(
     value: Mapping[str, Any],
     name: str,
@@ -246,6 +250,7 @@ class PhaseTime:
     thread_ns: int | None = None  #: CPU time of the thread
     process_ns: int | None = None  #: CPU time of all threads
     memory_bytes: int | None = None  #: growth of the process, from the tape to the most pending
+    counts: Mapping[str, int] = field(default_factory=dict)  #: work up to the end of the phase
 
 
 def parse_times(text: str, rounds: int, phases: int) -> list[PhaseTime]:
@@ -259,6 +264,10 @@ def parse_times(text: str, rounds: int, phases: int) -> list[PhaseTime]:
         if not isinstance(value, dict):
             raise ValueError("time must print JSON objects")
         for part in fields(PhaseTime):
+            if part.name == "counts":
+                value.setdefault("counts", {})
+                _check(value, "counts", _are_counts, "an object of integers")
+                continue
             optional = part.name in ("thread_ns", "process_ns", "memory_bytes")
             if optional and value.get(part.name) is None:
                 value[part.name] = None

@@ -5,18 +5,21 @@ package org.apache.kafka.server.util.timer;
 
 import java.util.ArrayDeque;
 import java.util.Comparator;
+import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.concurrent.DelayQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import wheelwork.Peer;
 
 public final class Main implements Peer.Structure<Main.Task> {
-    static final int TICK = 1, WHEEL_SIZE = 20; // as in Kafka's purgatories
+    static final int TICK = Peer.parameter("tick", 1); // as in Kafka's purgatories
+    static final int WHEEL_SIZE = Peer.parameter("wheel_size", 20);
     static final String DESCRIPTION =
             """
             {"protocol": 1, "name": "java-kafka", "language": "Java", "library": "kafka-server-common",
              "version": "%s", "scheme": "hierarchical wheel with a queue of buckets (TimingWheel)",
-             "parameters": {"tick": 1, "wheel_size": 20}, "limits": {"time": 1152921504606846976},
+             "rounding": {"kind": "%s", "tick": %d},
+             "parameters": {"tick": %d, "wheel_size": %d}, "limits": {"time": 1152921504606846976},
              "notes": {"queue": "a PriorityQueue instead of the DelayQueue, which reads the clock",
                        "re-arm": "cancel and add", "locks": "each bucket is locked, as in Kafka"}}
             """;
@@ -25,10 +28,13 @@ public final class Main implements Peer.Structure<Main.Task> {
     static final class Buckets extends DelayQueue<TimerTaskList> {
         final PriorityQueue<TimerTaskList> queue =
                 new PriorityQueue<>(Comparator.comparingLong(TimerTaskList::getExpiration));
+        long most;
 
         @Override
         public boolean offer(TimerTaskList bucket) {
-            return queue.offer(bucket);
+            boolean offered = queue.offer(bucket);
+            most = Math.max(most, queue.size());
+            return offered;
         }
     }
 
@@ -48,7 +54,7 @@ public final class Main implements Peer.Structure<Main.Task> {
     private final Buckets buckets = new Buckets();
     private final ArrayDeque<TimerTaskEntry> expired = new ArrayDeque<>(); // when they were added
     private final TimingWheel wheel;
-    private long pending, now;
+    private long pending, now, polls, emptyPolls, entries, refiled;
     private Peer.Fired fired;
 
     Main(long start) {
@@ -83,9 +89,14 @@ public final class Main implements Peer.Structure<Main.Task> {
             buckets.queue.poll();
             long expiration = bucket.getExpiration();
             wheel.advanceClock(expiration);
+            long before = entries;
             bucket.flush(entry -> {
+                entries++;
                 if (!wheel.add(entry)) expire(entry, expiration);
+                else refiled++;
             });
+            polls++;
+            if (entries == before) emptyPolls++;
         }
         now = moment;
     }
@@ -108,9 +119,17 @@ public final class Main implements Peer.Structure<Main.Task> {
         return pending;
     }
 
+    @Override
+    public Map<String, Long> counts() {
+        return Map.of(
+                "queue_polls", polls, "empty_polls", emptyPolls, "refiled", refiled, "most_queued", buckets.most);
+    }
+
     public static void main(String[] arguments) throws Exception {
         String path = TimingWheel.class.getProtectionDomain().getCodeSource().getLocation().getPath();
         String version = path.replaceAll(".*kafka-server-common-(.*)\\.jar", "$1");
-        Peer.main("java-kafka", DESCRIPTION.formatted(version), TICK - 1, Main::new, arguments);
+        String kind = TICK == 1 ? "exact" : "down";
+        String description = DESCRIPTION.formatted(version, kind, TICK, TICK, WHEEL_SIZE);
+        Peer.main("java-kafka", description, TICK - 1, Main::new, arguments);
     }
 }

@@ -13,14 +13,14 @@ import java.util.concurrent.atomic.AtomicLong;
 import wheelwork.Peer;
 
 public final class Main implements Peer.Structure<Timeout> {
-    static final int WHEEL_SIZE = 512;
-    static final long UNIT = 1_000_000; // nanoseconds, a tick
+    static final int TICK = Peer.parameter("tick", 1), WHEEL_SIZE = Peer.parameter("wheel_size", 512);
+    static final long UNIT = 1_000_000; // nanoseconds
     static final String DESCRIPTION =
             """
             {"protocol": 1, "name": "java-netty", "language": "Java", "library": "netty-common",
              "version": "%s", "scheme": "hashed wheel with rounds (HashedWheelTimer)",
-             "rounding": {"kind": "up", "tick": 1}, "drain": "unit",
-             "parameters": {"tick": 1, "wheel_size": 512},
+             "rounding": {"kind": "up", "tick": %d}, "drain": "unit",
+             "parameters": {"tick": %d, "wheel_size": %d},
              "limits": {"time": 4398046511104, "step": 2000000},
              "notes": {"clock": "the worker is stepped by hand", "re-arm": "cancel and add",
                        "inserts": "go through a queue, 100 000 in a tick at most"}}
@@ -56,7 +56,7 @@ public final class Main implements Peer.Structure<Timeout> {
         }
     }
 
-    private final HashedWheelTimer timer = new HashedWheelTimer(1, TimeUnit.MILLISECONDS, WHEEL_SIZE);
+    private final HashedWheelTimer timer = new HashedWheelTimer(TICK, TimeUnit.MILLISECONDS, WHEEL_SIZE);
     private final Object worker = field("worker");
     private final Object[] wheel = (Object[]) field("wheel");
     @SuppressWarnings("unchecked")
@@ -108,11 +108,12 @@ public final class Main implements Peer.Structure<Timeout> {
     public void advance(long moment, Peer.Fired fired) {
         this.fired = fired;
         try {
-            for (; now < moment; now++) { // the tick of a unit is over when the unit is
+            for (; now < moment; now++) {
+                if ((now + 1 - start) % TICK != 0) continue; // a tick is over when its last unit is
                 long tick = (long) GET_TICK.invokeExact(worker);
                 CANCELLED.invokeExact(worker);
                 TRANSFER.invokeExact(worker);
-                EXPIRE.invokeExact(wheel[(int) (tick & wheel.length - 1)], (tick + 1) * UNIT);
+                EXPIRE.invokeExact(wheel[(int) (tick & wheel.length - 1)], (tick + 1) * TICK * UNIT);
                 SET_TICK.invokeExact(worker, tick + 1);
             }
         } catch (Throwable error) {
@@ -133,6 +134,6 @@ public final class Main implements Peer.Structure<Timeout> {
     public static void main(String[] arguments) throws Exception {
         String version = HashedWheelTimer.class.getProtectionDomain().getCodeSource().getLocation().getPath();
         version = version.replaceAll(".*netty-common-(.*)\\.jar", "$1");
-        Peer.main("java-netty", DESCRIPTION.formatted(version), 0, Main::new, arguments);
+        Peer.main("java-netty", DESCRIPTION.formatted(version, TICK, TICK, WHEEL_SIZE), 0, Main::new, arguments);
     }
 }

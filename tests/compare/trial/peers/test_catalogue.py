@@ -10,7 +10,7 @@ import pytest
 
 from compare.cli.main import main
 from compare.traffic.tapes.flat import write_flat
-from compare.traffic.tapes.tape import START
+from compare.traffic.tapes.tape import CANCEL, START
 from compare.traffic.workloads.catalogue import make
 from compare.trial.peers import catalogue
 from compare.trial.peers.catalogue import (
@@ -49,6 +49,11 @@ def mark_peers(name):
 @pytest.fixture
 def entry(name):
     """A peer that is ready."""
+    return ready(name)
+
+
+def ready(name):
+    """A peer, which is built if it is not ready."""
     found = entry_named(name)
     if found.missing and not found.is_ready:
         pytest.skip(found.missing)
@@ -59,7 +64,16 @@ def entry(name):
     return found
 
 
-def test_a_peer_has_no_fault(entry):
+@pytest.fixture
+def checked(entry):
+    """A peer whose expiries can be checked."""
+    if entry.description().real_time:
+        pytest.skip("runs in real time")
+    return entry
+
+
+def test_a_peer_has_no_fault(checked):
+    entry = checked
     verdict = check_peer(entry.peer(), examples=EXAMPLES)
     assert verdict.failure is None, verdict.failure
     described = verdict.description
@@ -67,8 +81,35 @@ def test_a_peer_has_no_fault(entry):
     assert entry.description() == described
 
 
-def test_a_peer_is_timed(entry):
-    made, peer = make("keepalive", timers=300, seed=1), entry.peer()
+@pytest.mark.peers
+@pytest.mark.parametrize("real", ["java-executor", "java-timer"])
+def test_a_peer_in_real_time_is_timed_on_a_tape_that_cancels_all(real):
+    entry = ready(real)
+    rows = [(0, START, 0, 60_000), (0, START, 1, 60_000), (1, CANCEL, 0, 0), (1, CANCEL, 1, 0)]
+    times = entry.peer().time(tape_of(*rows), 2, phases=(0, 2), rounds=2, warm_up=1)
+    assert [line.operations for line in times[:3]] == [2, 2, 0]
+    with one_line(PeerError, rf"^{entry.name}: time .*real time"):
+        entry.peer().time(tape_of(*rows[:3]), 2)
+    with one_line(PeerError, "runs in real time"):
+        check_peer(entry.peer(), examples=0)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(("peer", "late"), [("java-kafka", {-9, 0}), ("java-netty", {1, 10})])
+def test_a_peer_takes_a_tick_and_counts_its_work(peer, late):
+    entry = ready(peer)
+    peer = entry.peer(tick=10, wheel_size=8)
+    assert peer.description.parameters == {"tick": 10, "wheel_size": 8}
+    made = tape_of((0, START, 0, 1500), (0, START, 1, 1509))
+    rows = peer.check(made, 2)
+    assert {*(rows.clock - made.deadline[rows.operation]).tolist()} == late
+    (*_, drain) = peer.time(made, 2, rounds=1, warm_up=0)
+    steps = {"java-kafka": 3, "java-netty": 1510}  # 1500 is 2 * 640 + 2 * 80 + 6 * 10
+    assert drain.counts["wake_ups"] == steps[entry.name]
+
+
+def test_a_peer_is_timed(checked):
+    made, peer = make("keepalive", timers=300, seed=1), checked.peer()
     rows = peer.check(made.tape, made.id_space)
     times = peer.time(made.tape, made.id_space, phases=(0, 100), rounds=2, warm_up=1)
     assert sum(line.expired for line in times[:3]) == rows.operation.size

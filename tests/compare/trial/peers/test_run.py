@@ -116,6 +116,9 @@ def test_times_are_checked(tmp_path):
     text = "\n".join(map(json.dumps, lines))
     first, second = parse_times(text, 1, 1)
     assert (first.phase, second.phase, first.wall_ns, first.thread_ns) == (0, 1, 9, None)
+    assert first.counts == {}
+    counted = json.dumps(lines[0] | {"counts": {"wake_ups": 3}})
+    assert parse_times(f"{counted}\n{json.dumps(lines[1])}", 1, 1)[0].counts == {"wake_ups": 3}
     for bad, says in (
         ("", "printed 0 lines; it must print one per round and phase, in order: 1 rounds of 2"),
         (text + "\n" + text, "printed 4 lines"),
@@ -123,6 +126,7 @@ def test_times_are_checked(tmp_path):
         ("[]", "must print JSON objects"),
         (text.replace('"wall_ns": 9', '"wall_ns": 9.5'), "wall_ns is 9.5; it must be an integer"),
         (text.replace('"expired": 1, ', ""), "expired is missing"),
+        (text.replace("9}", '9, "counts": {"x": 0.5}}'), "counts is .* an object of integers"),
         ("nonsense", "Expecting value"),
     ):
         with pytest.raises(ValueError, match=says):
