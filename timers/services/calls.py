@@ -23,6 +23,7 @@ from timers.services.pending import (
     Entry,
     Pending,
     release,
+    wait_for,
 )
 from timers.validation import shown
 
@@ -254,7 +255,8 @@ class CallScheduler:
         if pending.shared:
             lock = pending.lock
             try:
-                lock.acquire()
+                if not lock.acquire(False):
+                    wait_for(lock)
                 special = moment < pending.alarm or pending.guarded
                 if not special:
                     new.append(call)

@@ -16,6 +16,7 @@ again.
 """
 
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -52,6 +53,8 @@ PENDING, STARTED, FINISHED, CANCELLED = range(4)
 
 UNFILED, DUE = 0, -1
 """The handles of calls that are not in the timer; handles of timers are positive."""
+
+_LOOKS = 50  # of a caller at a lock that another thread holds, before it waits for it
 
 _moment_of = attrgetter("_moment")
 
@@ -403,6 +406,20 @@ class _NoLock(nullcontext[None]):
 
     def release(self) -> None:
         """Do nothing."""
+
+
+def wait_for(lock: Any) -> None:
+    """Acquire a lock that another thread holds.
+
+    A thread that waits in `acquire` owns the lock before it has the GIL. The one that has the GIL
+    then waits in turn, and so each call of several threads would cost a change of threads. So this
+    one lets the others go on, and looks again.
+    """
+    for _ in range(_LOOKS):
+        time.sleep(0)
+        if lock.acquire(False):
+            return
+    lock.acquire()
 
 
 def release(lock: Any) -> None:

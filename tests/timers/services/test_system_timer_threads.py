@@ -53,6 +53,31 @@ def test_the_driver_goes_on_while_a_caller_goes_through_what_is_due(use):
     assert (answers, ran) == (([2], [1]) if use == "size" else ([False], []))
 
 
+@pytest.mark.parametrize("refusals", [0, 1, 2, 10**9])
+def test_a_caller_at_a_held_lock_lets_the_other_go_on_and_looks_again(refusals, monkeypatch):
+    """To wait in `acquire` would let each of several callers wait for the others in turn."""
+    _, service = manual()
+    pending, looks, naps = service._pending, [], []
+
+    class HeldLock:
+        def __init__(self, lock):
+            self.lock = lock
+            self.release = lock.release
+
+        def acquire(self, blocking=True):
+            looks.append(blocking)
+            return (blocking or len(looks) > refusals) and self.lock.acquire()
+
+    pending.lock = HeldLock(lock := pending.lock)
+    monkeypatch.setattr("timers.services.pending.time", SimpleNamespace(sleep=naps.append))
+    service.schedule_after(1, print)
+    assert set(naps) <= {0}
+    assert len(naps) == min(refusals, 50)
+    assert looks == [False] * min(refusals + 1, 51) + [True] * (refusals > 50)
+    pending.lock = lock
+    assert service.size == 1
+
+
 def test_only_one_of_many_takers_wins():
     _, service = manual()
     everyone = threading.Barrier(8)
