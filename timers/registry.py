@@ -13,6 +13,7 @@ TIMERS = {
     "hashed-wheel": "timers.schemes.hashed_wheel:HashedWheel",
     "hierarchical-wheel": "timers.schemes.hierarchical_wheel:HierarchicalWheel",
     "cascading-wheel": "timers.schemes.cascading_wheel:CascadingWheel",
+    "dense-wheel": "timers.schemes.dense_wheel:DenseWheel",
 }
 """Name in kebab case -> `module:Class`."""
 

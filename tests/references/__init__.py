@@ -9,6 +9,7 @@ function or a block's first line covers all of it.
 from tests.references.cascading_wheel import CascadingWheel
 from tests.references.common import Reference
 from tests.references.delay_queue import DelayQueue
+from tests.references.dense_wheel import DenseWheel
 from tests.references.hashed_wheel import HashedWheel
 from tests.references.hierarchical_wheel import HierarchicalWheel
 from tests.references.simple_wheel import SimpleWheel
@@ -21,5 +22,6 @@ REFERENCES: dict[str, type[Reference]] = {
     "hashed-wheel": HashedWheel,
     "hierarchical-wheel": HierarchicalWheel,
     "cascading-wheel": CascadingWheel,
+    "dense-wheel": DenseWheel,
 }
 """Name of a timer -> what it must be."""

@@ -10,6 +10,7 @@ import pytest
 from timers import (
     CascadingWheel,
     DelayQueue,
+    DenseWheel,
     HashedWheel,
     HierarchicalWheel,
     SimpleWheel,
@@ -19,6 +20,7 @@ from timers.errors import InvariantError
 from timers.kernels import (
     cascading_wheel,
     delay_queue,
+    dense_wheel,
     hashed_wheel,
     hierarchical_wheel,
     simple_wheel,
@@ -26,6 +28,7 @@ from timers.kernels import (
 )
 from timers.kernels.handles import place_of
 from timers.kernels.pool import BASE, BITS, FREE, NO_ROW, NOW, PENDING, RETIRED
+from timers.kernels.words import words_of
 from timers.limits import LIMIT
 
 NOWHERE = 2**20  # no row of any timer here
@@ -160,6 +163,12 @@ def cascading() -> tuple[Any, list[int]]:
     return armed(CascadingWheel(start=1000), *levels, 2**40 + 2000, 1000)
 
 
+def dense() -> tuple[Any, list[int]]:
+    """Timers on levels 1 to 5, in the overflow list, and due."""
+    levels = (1001, 1023, 1024, 1300, 65_535, 70_000, 2**24 + 1005, 2**32 + 1005)
+    return armed(DenseWheel(start=1000), *levels, 2**40 + 2000, 1000)
+
+
 def hierarchical() -> tuple[Any, list[int]]:
     return armed(HierarchicalWheel(tick=10, wheel_size=4, start=125), 139, 333, 129)
 
@@ -205,6 +214,16 @@ ROWS: list[tuple[Make, int, list[Row], list[Row]]] = [
     (cascading, 7, [2**32, 2**33 - 1], [2**32 - 1, 2**33]),
     (cascading, 8, [2**40 + 2000, 2**62], [2**40 + 1999]),
     (cascading, 9, [1000, 0], [1001]),
+    (dense, 0, [1001], [1000, 1002, 1257, 745]),
+    (dense, 1, [1023], [1022, 1279]),
+    (dense, 2, [1024, 1279], [1280, 1023]),
+    (dense, 3, [1280, 1535], [1279, 1536, 1300 + 2**16]),
+    (dense, 4, [65_280, 65_535], [65_279, 65_536]),
+    (dense, 5, [65_536, 131_071], [131_072, 65_535]),
+    (dense, 6, [2**24, 2**25 - 1], [2**24 - 1, 2**25]),
+    (dense, 7, [2**32, 2**33 - 1], [2**32 - 1, 2**33]),
+    (dense, 8, [2**40 + 2000, 2**62], [2**40 + 1999]),
+    (dense, 9, [1000, 0], [1001]),
     (hierarchical, 0, [130, 139], [129, 140, 170]),
     (hierarchical, 1, [320, 479], [319, 480]),
     (hierarchical, 2, [134], [135]),  # less than a tick from now
@@ -226,7 +245,9 @@ def refile(k: int, deadline: int, rounds: int = 0) -> Corruption:
     """Change what is in the row of a pending timer."""
 
     def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
-        nodes[rows[k]]["deadline"], nodes[rows[k]]["rounds"] = deadline, rounds
+        nodes[rows[k]]["deadline"] = deadline
+        if "rounds" in nodes.dtype.names:
+            nodes[rows[k]]["rounds"] = rounds
 
     return corruption
 
@@ -243,6 +264,8 @@ CELLS: list[tuple[Make, int, list[int], list[int]]] = [
     (lambda: armed(SimpleWheel(wheel_size=40, start=20), 25), NOW, [20, 24], [25]),
     (lambda: armed(SimpleWheel(wheel_size=40, start=1), 40), NOW, [1], [0]),
     (lambda: armed(CascadingWheel(start=1200), 1300), NOW, [1299, 1044], [1300, 1043]),
+    # Up to the moment at which the slot opens; and never back to where a higher byte differs.
+    (lambda: armed(DenseWheel(start=1200), 1300), NOW, [1279, 1024, 0], [1280, 65_536]),
     (hierarchical, NOW, [], [130]),  # what expires now is not in a bucket any more
     (hierarchical, hierarchical_wheel.LEVELS, [3], [2]),
     (lambda: armed(UnorderedList(start=10), 50), unordered_list.SCANNED, [49], [50]),
@@ -252,6 +275,7 @@ CELLS: list[tuple[Make, int, list[int], list[int]]] = [
         [2**41, 2**41 - 1],
         [2**41 + 1],
     ),
+    (lambda: armed(DenseWheel(), 2**41), dense_wheel.OVERFLOW_MIN, [2**41 - 1], [2**41 + 1]),
 ]
 """A timer, a cell such as the clock, and values that fit its buckets, or do not."""
 
@@ -369,3 +393,102 @@ HEAP: dict[str, tuple[Corruption, str | None]] = {
 @pytest.mark.parametrize("what", HEAP)
 def test_delay_queue_finds_what_is_wrong(what: str) -> None:
     assert_check(*heap(), *HEAP[what])
+
+
+# ---- the dense wheel
+
+
+def lines() -> tuple[Any, list[int]]:
+    """Slots of 16 timers, in two lines, and of one; and free places."""
+    timer = DenseWheel(capacity=20)
+    handles = [timer.schedule(deadline) for deadline in [7] * 16 + [9]]
+    timer.cancel(timer.schedule(30))
+    return timer, handles
+
+
+def word(corruption: Callable[[Any, Any], object]) -> Corruption:
+    """Change the lines; the second argument is the tail of the slot of 16 timers."""
+    return lambda nodes, cells, rows: corruption(words_of(cells), int(cells[dense_wheel.TAILS + 7]))
+
+
+LINES: dict[str, tuple[Corruption, str]] = {
+    "a bit too many": (
+        lambda n, c, rows: put(c, c[BITS], c[c[BITS]] | 1 << 3),
+        "occupancy bits of buckets .3. are",
+    ),
+    "a bit too few": (
+        lambda n, c, rows: put(c, c[BITS], 0),
+        "occupancy bits of buckets .7, 9. are",
+    ),
+    "a tail at a link": (
+        lambda n, c, rows: put(c, dense_wheel.TAILS + 7, 16 * dense_wheel.FIRST_LINE),
+        "has no place number",
+    ),
+    "a line below in the header": (
+        word(lambda w, tail: put(w, tail - 1, 1)),
+        "line 1 is not a line",
+    ),
+    "a line beyond the end": (
+        word(lambda w, tail: put(w, tail - 1, w.size // 16)),
+        "is not a line, or is in two chains",
+    ),
+    "a line in two buckets": (
+        lambda n, c, rows: put(c, dense_wheel.TAILS + 9, c[dense_wheel.TAILS + 7]),
+        "is not a line, or is in two chains",
+    ),
+    "a used line as free": (
+        lambda n, c, rows: put(c, dense_wheel.FREE_LINE, dense_wheel.FIRST_LINE),
+        "is not a line, or is in two chains",
+    ),
+    "lines lost": (
+        lambda n, c, rows: put(c, dense_wheel.FREE_LINE, c[dense_wheel.FREE_LINE] + 1),
+        "lines are lost",
+    ),
+    "a place beyond the end": (word(lambda w, tail: put(w, tail, 20)), "20 in bucket 7 is not a"),
+    "a place twice": (word(lambda w, tail: put(w, tail, 0)), "0 in bucket 7 is not a place, or is"),
+    "a position": (lambda n, c, rows: put(n, 3, "at", 1), "place 3 does not know word"),
+    "a negative deadline": (
+        lambda n, c, rows: put(n, 3, "deadline", -1),
+        "place 3 has a negative deadline",
+    ),
+    "one pending too many": (
+        lambda n, c, rows: put(c, PENDING, 18),
+        "17 places are in buckets, 18 counted",
+    ),
+    "a free place with a position": (
+        lambda n, c, rows: put(n, 18, "at", 99),
+        "not all free places are marked free",
+    ),
+    "a pending place as free": (lambda n, c, rows: put(c, FREE, 3), "free place 3 is not a place"),
+    "a free place beyond the end": (
+        lambda n, c, rows: put(n, 19, "deadline", 20),
+        "free place 20 is not a place",
+    ),
+    "a ring of free places": (
+        lambda n, c, rows: put(n, 19, "deadline", c[FREE]),
+        "is not a place, or is in two chains",
+    ),
+    "free places lost": (
+        lambda n, c, rows: put(n, c[FREE], "deadline", -1),
+        "2 places are in no chain, 0 counted",
+    ),
+    "one retired too many": (
+        lambda n, c, rows: put(c, RETIRED, 1),
+        "0 places are in no chain, 1 counted as retired",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LINES)
+def test_dense_wheel_finds_what_is_wrong(what: str) -> None:
+    assert_check(*lines(), *LINES[what])
+
+
+def test_dump_of_the_dense_wheel_shows_buckets_and_places_in_use() -> None:
+    timer, handles = lines()
+    timer.state.cells[PENDING] += 1
+    with pytest.raises(InvariantError) as caught:
+        timer.check()
+    shown = [line.split(":")[0] for line in str(caught.value).splitlines()[3:]]
+    assert shown[:2] == ["  bucket 7", "  bucket 9"]
+    assert shown[2:] == [f"  place {place_of(handle)}" for handle in handles]

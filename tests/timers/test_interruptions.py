@@ -149,7 +149,8 @@ def test_what_has_fired_waits_for_the_next_advance(
     assert timer.reschedule(early[0], 2000) is False
     overdue = timer.schedule(7)
     rows = rows_of(timer.advance(5500))
-    assert [row.handle for row in rows] == [*early, overdue, late[0]]
+    assert sorted(row.handle for row in rows[:-2]) == early  # of one moment, in any order
+    assert [row.handle for row in rows[-2:]] == [overdue, late[0]]
     assert {row.fired_at for row in rows[:-2]} == {case.due_at(10, 0)}
     assert rows[-2].fired_at == 1000
     assert timer.next_expiry() > 5500

@@ -10,7 +10,6 @@ from tests.timers.cases import CASES, Case
 from timers.limits import LIMIT
 from timers.registry import timer_class
 
-PER_PLACE = 24  # bytes of a pending timer, in every kernel
 COUNTERS = 8  # counters of 8 bytes
 
 FIXED_BYTES = {
@@ -26,15 +25,25 @@ FIXED_BYTES = {
     "hierarchical-wheel(1,2)": 7672,
     "hierarchical-wheel(7,3)": 5888,
     "cascading-wheel()": 31_152,
+    "dense-wheel()": 92_736,
 }
-"""Beside the places: 24 for each bucket, and 8 for each cell (the kernel's State lists them)."""
+"""Beside the places: 24 for each bucket, and 8 for each cell (the kernel's State lists them). In
+the dense wheel 64 for each line of the header, one for each bucket and one more.
+"""
 
 every_kernel = pytest.mark.parametrize("case", [case for case in CASES if case.has_kernel], ids=str)
 
 
+def place_bytes(case: Case, capacity: int) -> int:
+    """What a timer holds for places."""
+    if case.name == "dense-wheel":
+        return 16 * capacity + 64 * (capacity // 15)
+    return 24 * capacity
+
+
 def fixed_bytes(case: Case) -> int:
     """What a timer holds beside its places."""
-    return case(capacity=1).nbytes - PER_PLACE
+    return case(capacity=1).nbytes - place_bytes(case, 1)
 
 
 @every_kernel
@@ -43,7 +52,8 @@ def test_bytes_held_follow_from_capacity(case: Case) -> None:
     for counting in (False, True):
         fixed = fixed_bytes(case) + 8 * COUNTERS * counting
         for capacity in (1, 7, 1000):
-            assert case(capacity=capacity, counting=counting).nbytes == fixed + PER_PLACE * capacity
+            timer = case(capacity=capacity, counting=counting)
+            assert timer.nbytes == fixed + place_bytes(case, capacity)
 
 
 @every_kernel
@@ -53,10 +63,14 @@ def test_a_timer_that_grows_adds_places_alone(case: Case) -> None:
     smaller = weakref.ref(timer.state.nodes)
     for pending, capacity in [(7, 7), (8, 14), (14, 14), (15, 28), (29, 56)]:
         timer.schedule_many(np.full(pending - len(timer), 100))
-        assert timer.nbytes == fixed + PER_PLACE * capacity
+        assert timer.nbytes == fixed + place_bytes(case, capacity)
     assert smaller() is None
     timer.advance(1000)
-    assert timer.nbytes == fixed + PER_PLACE * 56, "what fires leaves its place"
+    assert timer.nbytes == fixed + place_bytes(case, 56), "what fires leaves its place"
+
+
+def test_a_million_timers_in_the_dense_wheel_take_21_bytes_each() -> None:
+    assert timer_class("dense-wheel")(capacity=10**6).nbytes < 21 * 10**6
 
 
 def test_the_plain_timer_counts_its_containers_and_what_is_in_the_heap() -> None:

@@ -39,6 +39,25 @@ def _lowest(word):
     return lambda word: _count_trailing_zeros(word)
 
 
+def highest(word):
+    """Return the position of the highest set bit of a positive int64."""
+    return int(word).bit_length() - 1
+
+
+@intrinsic
+def _count_leading_zeros(typing_context, word):
+    def generate(context, builder, signature, arguments):
+        (bits,) = arguments
+        return builder.ctlz(bits, cgutils.true_bit)  # undefined for zero
+
+    return word(word), generate
+
+
+@overload(highest, inline="always")
+def _highest(word):
+    return lambda word: 63 - _count_leading_zeros(word)
+
+
 @inlined
 def mark(words, base, bit):
     """Set a bit; `base` is the index of the bitmap's first word in `words`."""

@@ -36,7 +36,16 @@ from timers.kernels.handles import (
 )
 from timers.kernels.jit import inlined, jit
 from timers.kernels.operations import NONE, Places, operations
-from timers.kernels.pool import FREE, HEADER, NOW, PENDING, RETIRED, is_replaced, move_cells
+from timers.kernels.pool import (
+    FREE,
+    HEADER,
+    NOW,
+    PENDING,
+    RETIRED,
+    aligned,
+    is_replaced,
+    move_cells,
+)
 from timers.kernels.prefetch import prefetch
 from timers.snapshot import Snapshot, Waiting
 
@@ -48,13 +57,14 @@ PLACE = np.dtype(
 )
 
 SEQUENCE = HEADER  # number of armings since the last renumbering
-HEAP = HEADER + 4  # two cells for each entry of the heap start here; see `aligned`
+HEAP = (
+    HEADER + 4
+)  # two cells for each entry of the heap start here, where an entry's four grandchildren
+# share a line
 DEADLINE = 0
 ORDER = 1  # sequence number of the arming * 2**32 + the place; the number is unique
 ENTRY = 2
 LAST_SEQUENCE = 2**31 - 1
-
-LINE = 64  # bytes of a cache line
 
 
 class DelayQueueState(NamedTuple):
@@ -95,13 +105,6 @@ def move_all(state, target):
     larger[larger.size - 1]["index"] = -2 - target_cells[FREE]
     target_cells[FREE] = nodes.size
     return True
-
-
-def aligned(length: int) -> np.ndarray[Any, Any]:
-    """Return zeros, aligned to a cache line so that an entry's four grandchildren share a line."""
-    zeros = np.zeros(length + LINE // 8, np.int64)
-    first = -zeros.ctypes.data % LINE // 8
-    return zeros[first : first + length]
 
 
 @inlined

@@ -46,6 +46,7 @@ NODE = np.dtype(
 )
 
 SHORT = 1 << 31  # a dividend below this, times a reciprocal, stays below 2**63
+LINE = 64  # bytes of a cache line
 MAX_PLACES = 2**31 - 2**23  # rows, buckets included, are counted in 31 bits
 
 # The result of advance: one row for each timer that fired.
@@ -75,6 +76,13 @@ def allocate_pool(start: int, capacity: int, buckets: int, words: int, bits: int
     cells = np.zeros(words + words_for(bits), np.int64)
     cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, buckets, buckets, words
     return nodes, cells
+
+
+def aligned(length: int) -> np.ndarray[Any, Any]:
+    """Return `length` zeros, int64, of which the first starts a cache line."""
+    zeros = np.zeros(length + LINE // 8, np.int64)
+    first = -zeros.ctypes.data % LINE // 8
+    return zeros[first : first + length]
 
 
 def grown_capacity(capacity: int, used: int, extra: int) -> int:

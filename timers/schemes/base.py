@@ -193,7 +193,7 @@ class KernelTimer(NotCopied):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, all bookkeeping included: 24 for each place and each bucket. O(1).
+        """Bytes held, all bookkeeping included. O(1).
 
         >>> from timers import DelayQueue
         >>> DelayQueue(capacity=1000).nbytes
