@@ -114,7 +114,7 @@ def _units(option: str, text: str, unit: str) -> int:
         if text.strip() == "0":
             return 0
         if unit in TAPE_UNITS:
-            units = Fraction(parse_duration(text, "us"), parse_duration(f"1{unit}", "us"))
+            units = Fraction(parse_duration(text, "ns"), parse_duration(f"1{unit}", "ns"))
             if units.denominator > 1:
                 rounded = f"{option} {text} is rounded down to {int(units)} {unit}"
                 click.echo(f"wheelwork: {rounded}: the trace is in whole {unit}", err=True)

@@ -204,6 +204,7 @@ def summary(ingested: "Ingested") -> str:
     entries = [
         ("rows", f"{ingested.rows:,}{rejected}"),
         *(("", line) for line in [*examples, *more]),
+        *([("other lines", f"{ingested.others:,}")] if ingested.others else []),
     ]
     if reading.rows:
         unit = reading.unit

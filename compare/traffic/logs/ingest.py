@@ -107,6 +107,7 @@ class Counts:
     rows: int
     unreadable: int
     unmatched: int
+    others: int  # lines that a pattern does not match; no rows
     examples: tuple[str, ...]  # the first rejected rows, as in "line 7: time 'x' is not iso"
 
     @property
@@ -255,7 +256,8 @@ def _ingest(
         rows = sum(shard.starts + shard.arms for shard in result.shards)
         kinds = {kind: result.kinds.get(kind, 0) for kind in KINDS}
         rows += sum(kinds.values())
-        counts = Counts(rows, **kinds, examples=tuple(map(printable, result.examples)))
+        examples = tuple(map(printable, result.examples))
+        counts = Counts(rows, **kinds, others=result.seen.others, examples=examples)
         _check_counts(counts, name, options)
         unfinished.shards += result.shards
         time_format = form if counts.rows else None
@@ -279,6 +281,8 @@ def _ingest(
         last=max(times_on_tape, default=0),
         timed_out=trace.description.timed_out,
         pending=trace.description.pending,
+        rejected=counts.left_out,
+        odd=result.seen.odd,
         times=result.seen.times(options.unit, units),
         units=tuple((columns[role], unit) for role, unit in read_in.items() if role in columns),
     )
@@ -428,6 +432,8 @@ def _check_presence(logs: Sequence[Log], roles: Roles, seen: Seen) -> None:
 
 
 def _check_counts(counts: Counts, name: str, options: LogOptions) -> None:
+    if counts.others and not counts.rows:
+        raise IngestError(f"the pattern matches none of the {counts.others:,} lines of {name}")
     if options.where and counts.left_out == counts.rows:
         raise IngestError(f"{name} has no row that can be read with {' and '.join(options.where)}")
     if counts.left_out and counts.left_out == counts.rows:

@@ -59,14 +59,27 @@ _PRINTED = {
 _SPACE, _DASH, _POINT = ord(" "), ord("-"), ord(".")
 _POWERS = 10 ** np.arange(FRACTION_DIGITS + 1)
 
-_HOURS = (
-    r"(?P<sign>-?)(?P<hours>[0-9]+):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9](?:[.,][0-9]+)?)"
-)
 _COUNT = "[0-9]+(?:[.,][0-9]+)?"
-_PERIOD = (
+_CLOCK_SECONDS = "(?P<seconds>[0-5][0-9](?:[.,][0-9]+)?)"
+_DURATIONS = (
+    # 01:02:03.5, and with days before it as .NET and Python do
+    r"(?P<sign>-?)(?:(?P<days>[0-9]+)(?:\.| days?, ))?(?P<hours>[0-9]+):(?P<minutes>[0-5][0-9]):"
+    + _CLOCK_SECONDS,
+    # 02:35, minutes and seconds
+    rf"(?P<sign>-?)(?P<minutes>[0-9]+):{_CLOCK_SECONDS}",
+    # PT1.5S
     rf"(?P<sign>-?)P(?=.*[0-9])(?:(?P<weeks>{_COUNT})W)?(?:(?P<days>{_COUNT})D)?"
-    rf"(?:T(?=.)(?:(?P<hours>{_COUNT})H)?(?:(?P<minutes>{_COUNT})M)?(?:(?P<seconds>{_COUNT})S)?)?"
+    rf"(?:T(?=.)(?:(?P<hours>{_COUNT})H)?(?:(?P<minutes>{_COUNT})M)?(?:(?P<seconds>{_COUNT})S)?)?",
+    # 1m2.5s, as Go prints it
+    rf"(?P<sign>-?)(?=.*[dhm])(?:(?P<days>{_COUNT}) ?d ?)?(?:(?P<hours>{_COUNT}) ?h ?)?"
+    rf"(?:(?P<minutes>{_COUNT}) ?m(?:in)? ?)?(?:(?P<seconds>{_COUNT}) ?s)?",
 )
+"""Durations in several units."""
+_GROUPED = "|".join(
+    rf"[+-]?[0-9]{{1,3}}(?:(?:{group}[0-9]{{3}})+{point}[0-9]+|(?:{group}[0-9]{{3}}){{2,}})"
+    for group, point in ((r"\.", ","), (",", r"\."))
+)
+"""1.234,5 or 1,234.5: two signs tell the decimal point; a sign that is repeated is none."""
 _SECONDS_IN = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -104,11 +117,11 @@ def read_times(
     """
     if form in EPOCHS:
         places = EXPONENTS[unit] - EXPONENTS[EPOCHS[form]]
-        return _read_numbers(texts, point, places, partial(_number, places=places))
+        return _read_numbers(texts, point, places, partial(_number, places=places, point=point))
     places = EXPONENTS[unit]
     numbers = _moments(texts, form, places, assumed.before)
     parse = partial(_strptime, before=assumed.before) if "%" in form else _matched
-    numbers = _parse_rest(texts, ".", numbers, partial(parse, form=form, places=places))
+    numbers = _parse_rest(texts, numbers, partial(parse, form=form, places=places))
     if assumed.zone:
         _in_zone(numbers, assumed.zone, places)
     numbers.flags[numbers.whole < 0] |= NEGATIVE
@@ -146,10 +159,10 @@ def _ahead(name: str, minute: int) -> int:
 
 def read_durations(texts: pa.Array, default: str, unit: str, point: str = ".") -> Numbers:
     """The durations as units. A text is a number of `default` units, a number followed by ns, us,
-    ms or s, as in 01:02:03.5, or as in ISO 8601, without years and months: PT1.5S.
+    ms or s, or in a form of _DURATIONS. Digits may be grouped, as in 1.234,5.
     """
     places = EXPONENTS[unit]
-    parse = partial(_duration, default=default, places=places)
+    parse = partial(_duration, default=default, places=places, point=point)
     return _read_numbers(texts, point, places - EXPONENTS[default], parse)
 
 
@@ -169,7 +182,7 @@ def _read_numbers(
         bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
         characters = np.frombuffer(data or b"\0", np.uint8)
         _decimals(bounds, characters, ord(point), places, *numbers[:3])
-    return _parse_rest(texts, point, numbers, parse)
+    return _parse_rest(texts, numbers, parse)
 
 
 def _empty(rows: int) -> Numbers:
@@ -177,15 +190,13 @@ def _empty(rows: int) -> Numbers:
     return Numbers(whole, fraction, np.zeros(rows, np.uint8), np.zeros(rows, np.int16))
 
 
-def _parse_rest(
-    texts: pa.Array, point: str, numbers: Numbers, parse: Callable[[str], _One]
-) -> Numbers:
+def _parse_rest(texts: pa.Array, numbers: Numbers, parse: Callable[[str], _One]) -> Numbers:
     """Parse the texts without flags one by one; equal ones once."""
     rest = np.flatnonzero(numbers.flags == 0)
     encoded = texts.take(rest).dictionary_encode("encode")
     parsed = []
     for text in with_value(encoded.dictionary).cast(pa.binary()).to_pylist():
-        plain = text and text.decode(errors="replace").strip(" ").replace(point, ".")
+        plain = text and text.decode(errors="replace").strip(" ")
         parsed.append((0, 0, ABSENT, NO_ZONE) if plain is None else parse(plain))
     indices = np.asarray(encoded.indices)
     for number, values in enumerate(zip(*parsed, strict=True)):
@@ -250,7 +261,7 @@ def _moments(texts: pa.Array, form: str, places: int, before: datetime) -> Numbe
         groups = pc.extract_regex(tail, _TAIL)
         read = pc.and_(read, groups.is_valid())
         fraction, zone = (pc.fill_null(group, "") for group in groups.flatten())
-        numbers = _read_numbers(fraction, ",", places, partial(_number, places=places))
+        numbers = _read_numbers(fraction, ",", places, partial(_number, places=places, point=","))
         numbers.zone[:] = _ahead_of_utc(zone)
     else:
         numbers.zone[:] = NO_ZONE
@@ -309,8 +320,9 @@ def _ahead_of_utc(zones: pa.Array) -> npt.NDArray[np.int16]:
 # ---- one text
 
 
-def _number(text: str, places: int) -> _One:
+def _number(text: str, places: int, point: str = ".") -> _One:
     """The number in a text times 10**places."""
+    text = text.replace(point, ".")
     if not re.fullmatch(NUMBER, text):
         return _NONE
     number = Decimal(text)
@@ -326,8 +338,8 @@ def _number(text: str, places: int) -> _One:
     return *divmod(kept, ONE), flags, 0
 
 
-def _duration(text: str, default: str, places: int) -> _One:
-    if match := re.fullmatch(_HOURS, text) or re.fullmatch(_PERIOD, text):
+def _duration(text: str, default: str, places: int, point: str) -> _One:
+    for match in filter(None, (re.fullmatch(form, text) for form in _DURATIONS)):
         parts = match.groupdict("")
         seconds = Decimal()
         for name, count in _SECONDS_IN.items():
@@ -336,7 +348,11 @@ def _duration(text: str, default: str, places: int) -> _One:
         return _number(f"{parts['sign']}{seconds:f}", places)
     suffix = next((suffix for suffix in SUFFIXES if text.endswith(suffix)), "")
     exponent = SUFFIXES[suffix] if suffix else EXPONENTS[default]
-    return _number(text.removesuffix(suffix).rstrip(" "), places - exponent)
+    number = text.removesuffix(suffix).rstrip(" ")
+    if re.fullmatch(_GROUPED, number):
+        group = "." if "." in number.partition(",")[0] else ","
+        number, point = number.replace(group, ""), ","
+    return _number(number, places - exponent, point)
 
 
 def check_directives(form: str) -> None:

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from compare.traffic.logs.inspect import unit_in_name
 from compare.traffic.logs.numbers import NO_ZONE
-from compare.traffic.tapes.units import EXPONENTS
+from compare.traffic.tapes.units import EXPONENTS, digits_text
 from timers.arrays import Int64s
 
-_STEPS = {"1ms": 10**3, "10ms": 10**4, "100ms": 10**5, "1s": 10**6, "1m": 60 * 10**6}
-"""Step of timestamps -> microseconds. Each step divides the next one."""
+_STEPS = {"1ms": 10**6, "10ms": 10**7, "100ms": 10**8, "1s": 10**9, "1m": 60 * 10**9}
+"""Step of timestamps -> nanoseconds. Each step divides the next one."""
 _YEAR = 366 * 86_400  # seconds
 
 
@@ -40,6 +40,8 @@ class Reading:
     timed_out: int
     times: Times
     pending: int = 0  # timers with deadlines after the end
+    rejected: int = 0  # rows
+    odd: int = 0  # of them, those whose duration or end cannot be read
     units: tuple[tuple[str, str], ...] = ()  # columns of numbers, each with its unit
 
     @property
@@ -70,6 +72,13 @@ class Reading:
             if (named := unit_in_name(column) or unit) != unit:
                 which = f"Column {column!r} was read in {unit}, and its name says {named}."
                 texts.append(f"{which} See --duration-unit and --time-format.")
+        if self.odd:
+            total = self.rows + self.rejected
+            share = digits_text(100 * self.odd / total, 2)
+            texts.append(
+                f"{self.odd:,} of {total:,} rows ({share}%) were left out because of their"
+                " duration. They may be the slow ones."
+            )
         if step is not None:
             texts.append(f"All times are multiples of {step}, which is coarse for {self.timeout}.")
         if without_zone:
@@ -102,6 +111,8 @@ class Seen:
     least_zone: int = -NO_ZONE - 1
     greatest_zone: int = NO_ZONE
     present: frozenset[str] = frozenset()  # roles with a value
+    odd: int = 0  # rows whose duration or end cannot be read
+    others: int = 0  # lines that a pattern does not select
 
     def add(self, times: Int64s, zone: npt.NDArray[np.int16]) -> None:
         """Add the times of some rows, and the minutes by which their zones are ahead of UTC."""
@@ -121,10 +132,12 @@ class Seen:
         self.least_zone = min(self.least_zone, other.least_zone)
         self.greatest_zone = max(self.greatest_zone, other.greatest_zone)
         self.present |= other.present
+        self.odd += other.odd
+        self.others += other.others
 
     def times(self, unit: str, timeout: int) -> Times:
         """The properties of all times; `timeout` in units."""
-        scale = 10**6 // 10 ** EXPONENTS[unit]
+        scale = 10 ** (EXPONENTS["ns"] - EXPONENTS[unit])
         # A step of less than a unit divides all times.
         coarse = [name for name, step in _STEPS.items() if self.step * scale % step == 0]
         step = coarse[-1] if coarse and 10 * _STEPS[coarse[-1]] > timeout * scale else None

@@ -73,6 +73,8 @@ they are merged: short runs need less memory.
 _FINE, _NOT_CHOSEN = 0, -1
 """Problems of a row, besides the place of one in the table of problems, from 1."""
 _WITHOUT_START = "it is an end, and '{id}' has no start before it"
+_ODD_VALUES = ("duration ", "end ", "it has no duration")
+"""The beginnings of problems with the time that a request took."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 
@@ -142,6 +144,7 @@ def interpret(
     low, high = 0, LIMIT
     if meaning.guessed and form in EPOCHS:
         low, high = guessed_range(form, meaning.unit)
+    others = records.fault if log.selects else np.zeros(len(records.fault), np.bool_)
     problems = {
         log.fault: records.fault,
         "it has no time": time.flags & ABSENT,
@@ -201,11 +204,13 @@ def interpret(
     problem = np.select(masks, range(1, len(masks) + 1), _FINE).astype(np.int8)
     for number, condition in enumerate(meaning.where):
         chosen &= condition.holds(texts[f"where{number}"], log.point)
-    problem[~(chosen | records.fault)] = _NOT_CHOSEN
+    problem[~(chosen | records.fault) | others] = _NOT_CHOSEN
     if limit is not None:
         problem[records.number >= limit] = _NOT_CHOSEN
+        others = others & (records.number < limit)
     fine = problem == _FINE
-    seen = Seen()
+    odd = [code for code, text in enumerate(problems, 1) if text.startswith(_ODD_VALUES)]
+    seen = Seen(odd=int(np.isin(problem, odd).sum()), others=int(others.sum()))
     seen.add(time.whole[fine], time.zone[fine])
     for role, name in meaning.roles.items():
         if not log.has(name) and len(with_value(texts[role].filter(pa.array(fine))).drop_null()):

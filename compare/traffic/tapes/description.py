@@ -181,7 +181,7 @@ def described(shards: Iterable[Counts], unit: str) -> Description:
     complete = all(counts.complete for counts in known)
     timeouts = {}
     for text in TIMEOUTS if unit in TAPE_UNITS and answers.bins else ():
-        units, rest = divmod(parse_duration(text, "us"), 10 ** (6 - EXPONENTS[unit]))
+        units, rest = divmod(parse_duration(text, "ns"), 10 ** (9 - EXPONENTS[unit]))
         # A tape may lack answers after the deadline.
         if not rest and (complete or units < delays.longest):
             timeouts[text] = units

@@ -112,7 +112,7 @@ class Trace:
     """An open trace: its manifest has been checked, its shards have not been read."""
 
     path: Path
-    unit: str  #: the unit of time: us, ms, s, or "unit" if it is not a duration
+    unit: str  #: the unit of time: ns, us, ms, s, or "unit" if it is not a duration
     source: Mapping[str, Any]  #: where the trace comes from, with parameters
     totals: Mapping[str, int]  #: over all shards: rows, starts, cancels, rearms and arms
     shards: tuple[Shard, ...]

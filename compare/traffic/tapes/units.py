@@ -15,7 +15,7 @@ from timers import LIMIT, TimerError
 EXPONENTS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 """Decimal unit -> decimal places of a second."""
 
-TAPE_UNITS = ("us", "ms", "s")
+TAPE_UNITS = ("ns", "us", "ms", "s")
 """The units of a tape that are durations."""
 _LARGER = dict(pairwise(TAPE_UNITS))
 
@@ -55,7 +55,7 @@ def parse_duration(text: str, unit: str) -> int:
 
     Exact: digits never pass through a float. Raises DurationError for any other text, including a
     bare number (its unit would be a guess), and for a duration that is not a multiple of `unit`
-    ("us", "ms" or "s") in [1, 2**63 - 1].
+    ("ns", "us", "ms" or "s") in [1, 2**63 - 1].
     """
     if unit not in TAPE_UNITS:
         raise DurationError(f"unit {unit!r} is not one of {', '.join(TAPE_UNITS)}")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from compare.trial.advice.search import Advice
 
 NO_WHEEL = "no wheel of its scheme keeps the bounds"
-_JAVA = {"us": "MICROSECONDS", "ms": "MILLISECONDS", "s": "SECONDS"}
+_JAVA = {"ns": "NANOSECONDS", "us": "MICROSECONDS", "ms": "MILLISECONDS", "s": "SECONDS"}
 
 
 def python_line(candidate: "Candidate", unit: str) -> str:
@@ -79,4 +79,4 @@ def _given(option: str, bound: int, unit: str) -> str:
 
 def _milliseconds(units: int, unit: str) -> int:
     """Whole milliseconds; 0 for less than one."""
-    return units * parse_duration(f"1{unit}", "us") // parse_duration("1ms", "us")
+    return units * parse_duration(f"1{unit}", "ns") // parse_duration("1ms", "ns")

@@ -79,7 +79,7 @@ class Contestant:
         return self.settings.get(TICK, DEFAULT_TICK if (default or 0) > 1 else default)
 
     def parameters(self, unit: str) -> dict[str, int]:
-        """All parameters for a trace of this unit ("us", "ms", "s" or "unit").
+        """All parameters for a trace of this unit ("ns", "us", "ms", "s" or "unit").
 
         Raises ParameterError for a tick that is not a whole number of units.
         """
@@ -188,7 +188,7 @@ def _value(parameter: str, text: str, traits: Traits) -> int | str:
     else:
         return traits.parameters[parameter].check(number, parameter)
     try:
-        return duration_text(parse_duration(text, "us"), "us")
+        return duration_text(parse_duration(text, "ns"), "ns")
     except ValueError as error:
         raise ParameterError(f"tick must be a number of units or a duration: {error}") from None
 

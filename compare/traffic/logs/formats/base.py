@@ -60,6 +60,7 @@ class Log(ABC):
     fault: str  # the problem of a damaged record, for messages
     duration_unit: str = "s"  # usually
     time_is: str = "start"  # usually
+    selects: bool = False  # whether a damaged line is something else than a row
     point: str = "."  # also accepted as the decimal point of numbers
 
     record: ClassVar[str] = "line"

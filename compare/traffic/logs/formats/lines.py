@@ -43,6 +43,7 @@ class LineLog(Log):
             fault=f"it is not {line.what}",
             duration_unit=line.duration_unit,
             time_is=line.time_is,
+            selects=line.selects,
             patterns=line.patterns,
         )
 
@@ -85,7 +86,7 @@ def _own(pattern: str) -> Line:
             f"pattern {pattern[:80]!r}: {reason}; it is a regular expression of RE2 with named"
             " groups, such as (?P<time>[^ ]+)"
         ) from None
-    return Line("a line that the pattern matches", (pattern,), "")
+    return Line("a line that the pattern matches", (pattern,), "", selects=True)
 
 
 def _known(lines: list[str]) -> str:

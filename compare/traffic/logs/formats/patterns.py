@@ -20,6 +20,7 @@ class Line(NamedTuple):
     example: str
     duration_unit: str = "s"
     time_is: str = "start"
+    selects: bool = False  # whether other lines are to be expected between these
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -536,7 +536,8 @@ def test_a_pattern_of_lines(touches, tmp_path):
     log.write_text("1.5 from a!\n\n2.5 of b!\nfrom nowhere\n3.5 from c!\n")
     done = touches(log, time="time", pattern=r"(?P<time>[\d.]+) from (?P<client>\w)")
     assert done.trace.load().time.tolist() == [1_500_000, 3_500_000]
-    assert done.examples[0] == "line 3: it is not a line that the pattern matches"
+    # The others are not rows that cannot be read.
+    assert (done.rows, done.left_out, done.others, done.examples) == (2, 0, 2, ())
     assert logs.manifest(done.trace)["source"]["format"] == "pattern"
     bad = {
         "(a)": "Regular expression contains unnamed groups",
@@ -552,6 +553,45 @@ def test_a_pattern_of_lines(touches, tmp_path):
         touches(log, time="client", pattern="from", out="other")
     with pytest.raises(IngestError, match="--log-format cannot be given"):
         touches(log, pattern="(?P<time>x)", format="csv", out="other")
+
+
+def test_other_lines_than_those_of_a_pattern(touches, tmp_path, said):
+    log = tmp_path / "log"
+    log.write_text("x\n1.5 from a\n2.5 of b\nsoon from a\n3.5 from c\n")
+    options = {"time": "time", "pattern": "(?P<time>[^ ]+) from (?P<client>.)"}
+    done = touches(log, **options, limit=3)
+    assert (done.rows, done.unreadable, done.others) == (1, 0, 2)
+    assert logs.manifest(done.trace)["source"]["others"] == 2
+    done = touches(log, **options, where=("client = a",), out="chosen")
+    assert (done.rows, done.unreadable, done.others) == (2, 1, 2)
+    # They do not break the rule of --strict.
+    with pytest.raises(IngestError, match="^1 of the 3 rows"):
+        touches(log, **options, strict=True, out="strict")
+    with one_line(IngestError, "the pattern matches none of the 5 lines of"):
+        touches(log, **options | {"pattern": "(?P<time>[^ ]+) for (?P<client>.)"}, out="none")
+    words = ["--time", "time", "--key", "client", "--idle", "5s", "--out", "t"]
+    words += ["--pattern", options["pattern"]]
+    assert "\nother lines 2\n" in said("ingest", "touches", str(log), *words)[1]
+
+
+def test_rows_without_a_duration_that_can_be_read(requests, csv_log):
+    log = csv_log("ts,rtt,stop\n11,2,0\n12,soon,19\n13,-1,x\nnever,1,9\n15,,\n")
+    reading = requests(log).reading
+    assert (reading.rows, reading.rejected, reading.odd) == (2, 3, 2)
+    assert requests(log, time_is="end", out="e").reading.odd == 3  # the last row has no start
+    assert requests(log, duration=None, end="stop", out="s").reading.odd == 2
+    (said,) = [text for text in reading.warnings if "left" in text]
+    assert said.startswith("2 of 5 rows (40%) were left out because of their duration.")
+
+
+def test_nanoseconds(requests, csv_log):
+    log = csv_log("ts,rtt\n1521911720.000000001,0.000000002\n1521911720.000000002,1\n")
+    done = requests(log, unit="ns", timeout="3ns")
+    base = 1_521_911_720 * 10**9
+    assert done.trace.load().time.tolist() == [base + 1, base + 2, base + 3]
+    assert done.trace.load().deadline.tolist() == [base + 4, base + 5, 0]
+    assert (done.reading.seconds, done.reading.times.step) == (2e-9, None)
+    assert requests(log, unit="ns", timeout="1500ms", out="b").reading.timed_out == 0
 
 
 def test_what_a_log_was_read_as(requests, touches, csv_log, monkeypatch):

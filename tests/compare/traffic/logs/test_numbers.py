@@ -154,6 +154,16 @@ def test_any_text_is_a_number_as_its_pattern_says(rows, form):
             assert bool(flags & VALID) == bool(in_range), text
 
 
+@pytest.mark.parametrize("point", [".", ","])
+def test_both_signs_tell_which_one_is_the_decimal_point(point):
+    rows = ["1.234,5", "1,234.5", "1.234.567", "1.23,5", "1.234,567,8", "1,234,5", "12345.678,5"]
+    assert [row[0] for row in read(read_durations(texts(rows), "s", "s", point))] == [
+        *[Fraction("1234.5")] * 2,
+        1_234_567,
+        *[None] * 4,
+    ]
+
+
 def test_a_decimal_comma():
     rows = ["1,5", "1.5", "1,5,5", "1.5,5", ",5"]
     assert [row[0] for row in read(read_durations(texts(rows), "s", "ms", ","))] == [
@@ -435,9 +445,21 @@ CLOCKS = {
     "P2W": 1209600,
     "P0D": 0,
     " PT1H ": 3600,
+    "02:35": 155,
+    "75:30.5": Fraction("4530.5"),
+    "1.02:03:04": 93784,
+    "1 day, 0:00:01.5": Fraction("86401.5"),
+    "2 days, 0:00:00": 172800,
+    "1m2.5s": Fraction("62.5"),
+    "1h0m0s": 3600,
+    "1m": 60,
+    "2 min": 120,
+    "1d 2h 3m 4s": 93784,
+    "1.5h": 5400,
 }
 NO_CLOCKS = [
     *("1:2", "00:60:00", "00:00:60", "1:2:3", "P", "PT", "P1DT", "P1Y", "P1M", "PT1", "1H", "T1S"),
+    *("1s2m", "1h1", "d", "m", "1:60", "-", "1m2.5", "1ms2s"),
 ]
 
 
@@ -461,9 +483,15 @@ def test_durations_may_have_a_unit_of_their_own():
         "1e-3": 1,
         "2e3ms": 2000,
         " 3  us ": Decimal("0.003"),
+        "68.697ms": Decimal("68.697"),
+        "1.234,5": 1_234_500,
+        "1,234.5": 1_234_500,
+        "12.345.678,25": Decimal(12_345_678_250),
+        "-1.234,5 ms": Decimal("1234.5"),
+        "1,234,567us": Decimal("1234.567"),
     }
-    numbers_read = read(read_durations(texts([*durations, "2m", "s", "ms", "2 min"]), "s", "ms"))
-    assert [row[0] for row in numbers_read] == [*durations.values(), None, None, None, None]
+    numbers_read = read(read_durations(texts([*durations, "s", "ms", "2 mins"]), "s", "ms"))
+    assert [row[0] for row in numbers_read] == [*durations.values(), None, None, None]
 
 
 def test_guesses_go_by_magnitude_and_form():

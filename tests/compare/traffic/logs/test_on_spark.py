@@ -53,6 +53,10 @@ CASES = {
     "requests chosen": (REQUESTS | {"duration_unit": "ms"}, CHOSEN),
     "requests at their end": (REQUESTS | {"time_is": "end"}, {"shards": 3, "unit": "ms"}),
     "requests up to a limit": (REQUESTS, {"limit": 1000}),
+    "lines that a pattern selects": (
+        REQUESTS,
+        {"pattern": "^(?P<ts>[^,]+),(?P<rtt>[^,]*),a,", "unit": "ns", "shards": 2},
+    ),
     "strptime": (REQUESTS, {"time": "ts,status", "time_format": "%m%d %f"}),
     "start and end": (ENDS, {"shards": 2, "time_zone": "Europe/Berlin"}),
     "ids": (IDS, {"shards": 2}),

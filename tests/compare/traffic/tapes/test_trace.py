@@ -132,7 +132,7 @@ def test_bad_tapes_are_refused_and_leave_nothing(path):
         write_trace(path, [tape_of(*GOOD), with_row(2, time=-1)], unit="ms", source={})
     with pytest.raises(TraceError, match="at least one shard"):
         write_trace(path, [], unit="ms", source={})
-    with pytest.raises(TraceError, match="unit 'h' is not us, ms, s or unit"):
+    with pytest.raises(TraceError, match="unit 'h' is not ns, us, ms, s or unit"):
         write_trace(path, [tape_of(*GOOD)], unit="h", source={})
     with pytest.raises(TraceError, match="id_space of .* is 8; it must not exceed the 6 rows"):
         write_trace(path, [with_row(5, id=7, op=START)], unit="ms", source={})
@@ -231,7 +231,7 @@ def test_a_manifest_that_cannot_be_read(path, written):
     [
         ({"version": 3}, "has version 3; this release reads 2"),
         ({"version": 1}, "has version 1, of an older release; this release reads 2"),
-        ({"unit": "h"}, "unit 'h' is not us, ms, s or unit"),
+        ({"unit": "h"}, "unit 'h' is not ns, us, ms, s or unit"),
         ({"source": None}, "source is missing or not an object"),
         ({"shards": {}}, "shards is missing or not a list"),
         ({"shards": []}, "lists no shard"),

@@ -64,7 +64,7 @@ NO_NUMBER = [
         ("200ms", "s", "not a positive multiple of 1 s"),
         ("9223372036854775808s", "s", "longer than 2"),
         ("9223372036854776s", "ms", "longer than 2"),
-        ("5s", "h", "unit 'h' is not one of us, ms, s"),
+        ("5s", "h", "unit 'h' is not one of ns, us, ms, s"),
     ],
 )
 def test_what_is_no_duration_is_told_in_a_line(text, unit, why):
