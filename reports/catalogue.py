@@ -16,7 +16,7 @@ from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import is_counter
 from compare.trial.results.metrics import metric as metric_named
 from compare.trial.results.schema import MEMORY
-from reports import changes, method, purgatory, timeouts
+from reports import changes, claims, method, purgatory, timeouts
 from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
 from reports.select import pivot, where
@@ -546,6 +546,14 @@ SECTIONS: Mapping[str, Item] = {
         (purgatory.plots,),
         folded=False,
         headline=purgatory.headline,
+    ),
+    "claims": Item(
+        "Claims of the literature, settled",
+        claims.LEAD,
+        claims.TABLES,
+        (claims.plots,),
+        folded=False,
+        headline=claims.headline,
     ),
     "work": Item(
         "Counted work: why the times are what they are", work_lead, (work,), (work_plots,)

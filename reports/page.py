@@ -15,7 +15,7 @@ from markupsafe import Markup
 from compare.base.files import errors_as, has_format, new_directory, obstacle, write_json
 from compare.trial.purgatory.figures import NONE
 from compare.trial.results.store import Run, RunError
-from reports import statistics, timeouts
+from reports import claims, statistics, timeouts
 from reports.answer import data, noise
 from reports.catalogue import plots, sections
 from reports.charts import pictures
@@ -110,6 +110,7 @@ def numbers(summary: Summary) -> dict[Subject, int]:
     cases = (Case(row["load"], row["design"]) for row in summary.trials if row["design"] != NONE)
     subjects: list[Subject] = [*summary.contestants, *dict.fromkeys(cases)]
     subjects += [traffic for traffic, _ in timeouts.curves(summary)]
+    subjects += claims.subjects(summary)
     return {subject: number for number, subject in enumerate(subjects)}
 
 
@@ -131,7 +132,7 @@ def render(
     machine = manifest["machine"]
     answer = data(summary)
     return environment.get_template("page.html").render(
-        title="Timers compared" if summary.contestants else "Purgatories compared",
+        title=_title(summary),
         machine=machine.get("cpu") or machine.get("platform") or "an unknown machine",
         created=_day(manifest["created"]),
         sections=sections(summary),
@@ -147,6 +148,12 @@ def render(
         version=manifest["versions"].get("wheelwork") or "",
         run_name=run_name,
     )
+
+
+def _title(summary: Summary) -> str:
+    if summary.contestants:
+        return "Timers compared"
+    return "Claims about timers" if summary.claims else "Purgatories compared"
 
 
 def _colour(timer: str) -> str:

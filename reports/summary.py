@@ -1,5 +1,6 @@
 """The figures of stored runs, with their contestants and sources."""
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,11 +14,13 @@ from compare.trial.bench.callers import CALLERS, LOOPS
 from compare.trial.bench.callers import METRICS as METRICS_OF_CALLERS
 from compare.trial.bench.peers import METRIC as PEER_TIME
 from compare.trial.bench.task import BY_NAME, TASKS, Task
+from compare.trial.claims.run import Settled, settled
 from compare.trial.purgatory.figures import Row, trials_of
 from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import METRICS, TIMED, is_counter
 from compare.trial.results.store import (
+    CLAIMS,
     PURGATORY,
     REPLAY,
     SUMMARY,
@@ -144,7 +147,34 @@ class StoredPeer:
     timer = label = short = plain = full = name
 
 
-Subject = StoredContestant | StoredPeer | Case | Traffic
+@dataclass(frozen=True)
+class Measured:
+    """A contestant of an experiment on a claim: a timer or a peer, perhaps with a remark."""
+
+    name: str
+
+    remark: ClassVar[str] = ""
+    variant: ClassVar[int] = 0
+
+    @property
+    def timer(self) -> str:
+        """The timer or peer whose colour and marker it has."""
+        return re.split("[/,]", self.name)[0]
+
+    @property
+    def dashed(self) -> bool:
+        """Whether its lines are dashed, as those of variants of a timer are."""
+        return self.timer != self.name
+
+    @property
+    def full(self) -> str:
+        """Display name."""
+        return self.name
+
+    short = plain = label = full
+
+
+Subject = StoredContestant | StoredPeer | Case | Traffic | Measured
 """The subject of a line of a chart or a row of a table."""
 
 
@@ -200,6 +230,7 @@ class Summary:
     #: by contestant, subject and metric: the size at which it took too long, None of a source
     over_budget: Mapping[tuple[str, str, str], int | None] = field(default_factory=dict)
     trials: Sequence[Row] = ()  # of the enqueue experiment
+    claims: Sequence[Settled] = ()  # by number
     of_shards: bool = False  # samples are shards, each replayed once
     missing: Sequence[str] = ()  # tasks of a run that was interrupted
     peers: tuple[StoredPeer, ...] = ()  # in the order of the run
@@ -332,6 +363,7 @@ def figures_of(*runs: Run) -> Summary:
     figures: dict[Key, Estimate] = {}
     over_budget: dict[tuple[str, str, str], int | None] = {}
     trials: list[Row] = []
+    claims: list[Settled] = []
     peers: list[StoredPeer] = []
     for run in runs:
         _check(run)
@@ -340,6 +372,9 @@ def figures_of(*runs: Run) -> Summary:
         grid = run.manifest["kind"] == REPLAY
         if run.manifest["kind"] == PURGATORY:
             trials += trials_of(run.rows)
+            continue
+        if run.manifest["kind"] == CLAIMS:
+            claims += settled(run.rows)
             continue
         problems = {
             row.contestant: row.note for row in run.rows if row.metric == PEER_TIME and row.note
@@ -386,6 +421,7 @@ def figures_of(*runs: Run) -> Summary:
         # Tasks first, then sources, each in the order of the contestants.
         dict(sorted(over_budget.items(), key=lambda item: (item[1] is None, order[item[0][0]]))),
         trials,
+        claims,
         of_shards=all(run.manifest["kind"] == REPLAY for run in runs),
         missing=[task for run in runs for task in run.missing],
         peers=tuple(peers),
@@ -405,7 +441,7 @@ def _check(run: Run) -> None:
             source["name"], source["unit"]
     except (KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{run.path}: the manifest is damaged: {error} is missing") from None
-    if run.manifest["kind"] == PURGATORY:  # its contestants are designs
+    if run.manifest["kind"] in (PURGATORY, CLAIMS):  # whose contestants are described elsewhere
         return
     known = {row.contestant for row in run.rows}
     peers = {entry["name"] for entry in run.manifest.get("peers", ())}

@@ -41,6 +41,7 @@ COMMANDS = {
     "diff": ("compare.cli.commands.diff", "Compare two stored runs; for CI."),
     "advise": ("compare.cli.commands.advise", "Find the best timer for a trace."),
     "purgatory": ("compare.cli.commands.purgatory", "Compare designs for delayed requests."),
+    "claims": ("compare.cli.commands.claims", "Settle claims about timers by experiment."),
     "report": ("compare.cli.commands.report", "Write results as a page with charts."),
     "anatomy": ("compare.cli.commands.anatomy", "Draw the contents of a timer's structure."),
     "compile": ("compare.cli.commands.compile", "Compile everything ahead of time."),

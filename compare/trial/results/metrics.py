@@ -107,6 +107,21 @@ METRICS = {
         for name in quantiles.QUANTILES
     },
     "mismatches": Metric("mismatches", better=LOWER),
+    # experiments on claims
+    "levels": Metric("levels"),
+    "slots_least": Metric("least slots of a level"),
+    "slots_most": Metric("most slots of a level"),
+    "horizon": Metric("horizon", unit="ms"),
+    "level": Metric("level"),
+    "refiled_each": Metric("filed again, each", formats.amount, better=LOWER),
+    "insert_work": Metric("steps of an insert", formats.amount, better=LOWER),
+    "most_queued": Metric("most buckets queued", better=LOWER),
+    "buckets": Metric("buckets"),
+    "ticks": Metric("ticks"),
+    "looked_at": Metric("timers looked at in a step", formats.amount, better=LOWER),
+    "most_moved": Metric("most moved in a step", better=LOWER),
+    "most_fired": Metric("most fired in a step", better=LOWER),
+    "problem": Metric("problem", str),
     # trials of a purgatory
     "rate": Metric("requests/s asked", unit="1/s"),
     "interval": Metric("limit"),

@@ -9,10 +9,12 @@ A value belongs to a contestant, a subject, a size and a metric.
 | "memory" | timers for which there is room | `at_rest`, `at_peak`, `grown`, `pause` |
 | a caller, such as "python" | timers pending | `pair_time`, `fire_time`, `step_time` |
 | "peer insert", "peer cancel", "peer hold", "peer expiry" | timers pending | `peer_time` |
+| an experiment on a claim | its own: slots, a tick, a delay, timers | those of the experiment |
 | a kind of trials and their load, such as "rate low" | the rate or the limit | those of a trial |
 
 The contestants and peers are those of the manifest. There are two others: event loops, with the
-subject "asyncio", and the designs of a purgatory.
+subject "asyncio", and the designs of a purgatory. The contestants of experiments are names
+of timers and peers, perhaps with a remark.
 
 The samples of a metric are numbered by `repeat`, from 0. A row without a repeat has the value of
 all repeats together: for a replayed grid, whose repeats are its shards, the time of all shards. A

@@ -1,6 +1,6 @@
 """Stored runs: folders with the table of results and a manifest.
 
-A run is written by `wheelwork compare`, `purgatory` and `summarise`:
+A run is written by `wheelwork compare`, `purgatory`, `summarise` and `claims`:
 
     runs/20260131T120000.123456Z-1f2e3d4c/
         manifest.json      the command, its parameters, the machine, and each contestant
@@ -12,7 +12,7 @@ finished tasks, and names those that are missing. A run that is finished never c
 
     manifest.json
     format, version    "wheelwork-run", 6
-    kind               "comparison", "purgatory" or "replay"
+    kind               "comparison", "purgatory", "replay" or "claims"
     created            UTC, ISO 8601
     command            the command line, a list
     commit, dirty      of the checkout; both null outside one
@@ -66,7 +66,7 @@ from timers.traits import Load
 FORMAT = "wheelwork-run"
 VERSION = 6
 
-COMPARISON, PURGATORY, REPLAY = "comparison", "purgatory", "replay"
+COMPARISON, PURGATORY, REPLAY, CLAIMS = "comparison", "purgatory", "replay", "claims"
 """The kinds of runs."""
 
 SUMMARY = "summary"

@@ -54,7 +54,7 @@ public final class Main implements Peer.Structure<Main.Task> {
     private final Buckets buckets = new Buckets();
     private final ArrayDeque<TimerTaskEntry> expired = new ArrayDeque<>(); // when they were added
     private final TimingWheel wheel;
-    private long pending, now, polls, emptyPolls, entries, refiled;
+    private long pending, now, polls, idlePolls, emptyPolls, entries, refiled;
     private Peer.Fired fired;
 
     Main(long start) {
@@ -89,7 +89,7 @@ public final class Main implements Peer.Structure<Main.Task> {
             buckets.queue.poll();
             long expiration = bucket.getExpiration();
             wheel.advanceClock(expiration);
-            long before = entries;
+            long before = entries, waiting = pending;
             bucket.flush(entry -> {
                 entries++;
                 if (!wheel.add(entry)) expire(entry, expiration);
@@ -97,6 +97,7 @@ public final class Main implements Peer.Structure<Main.Task> {
             });
             polls++;
             if (entries == before) emptyPolls++;
+            if (pending == waiting) idlePolls++;
         }
         now = moment;
     }
@@ -122,7 +123,8 @@ public final class Main implements Peer.Structure<Main.Task> {
     @Override
     public Map<String, Long> counts() {
         return Map.of(
-                "queue_polls", polls, "empty_polls", emptyPolls, "refiled", refiled, "most_queued", buckets.most);
+                "queue_polls", polls, "idle_polls", idlePolls, "empty_polls", emptyPolls,
+                "refiled", refiled, "most_queued", buckets.most);
     }
 
     public static void main(String[] arguments) throws Exception {

@@ -1,0 +1,153 @@
+"""`wheelwork claims`: settle claims of the literature by experiment."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compare.cli import options
+from compare.cli.text import labelled, shown
+
+if TYPE_CHECKING:
+    from compare.trial.claims.run import Settled
+    from reports.tables import Table
+
+
+@options.command("""\b
+Examples:
+  wheelwork claims --quick
+  wheelwork claims 8 16
+  wheelwork claims --run runs --markdown""")
+@click.argument("numbers", nargs=-1, type=options.COUNT, metavar="[NUMBER]...")
+@options.flag("--quick", "Measure less: less than two minutes of CPU time for all claims.")
+@options.option(
+    "--run",
+    options.Place("run"),
+    "Judge a stored run, or the newest one in a directory of runs; measure nothing.",
+    field="stored",
+)
+@options.runs("runs")
+@options.formats
+def claims(
+    numbers: tuple[int, ...],
+    quick: bool,
+    stored: str | None,
+    runs: str,
+    as_json: bool,
+    as_markdown: bool,
+) -> None:
+    """Settle claims about timers by experiment: holds, wrong, or holds only when.
+
+    Without a NUMBER, all claims are measured, which takes up to 20 minutes of CPU
+    time. Claims about Kafka, Netty and the JDK are measured on their own code:
+    build it with `wheelwork peers build`. A claim whose peer is missing is not
+    decided. docs/claims.md has a complete run.
+    """
+    options.refuse_both({"--json": as_json, "--markdown": as_markdown})
+    options.refuse_both({"--run": stored, "--quick": quick})
+    from compare.trial.claims.catalogue import claims_numbered
+    from compare.trial.claims.run import run_claims, settled
+    from compare.trial.results.store import find_run, read_run
+
+    wanted = {claim.number for claim in claims_numbered(numbers)}
+    if stored:
+        path = find_run(stored)
+    else:
+        command = click.get_current_context().obj
+        path = run_claims(numbers, quick=quick, runs=runs, command=command)
+    run = read_run(path)
+    found = [each for each in settled(run.rows) if each.claim.number in wanted]
+    if as_json:
+        facts = {name: run.manifest[name] for name in ("created", "machine", "versions", "command")}
+        objects = [each.as_json() for each in found]
+        click.echo(json.dumps({"run": str(path), **facts, "claims": objects}, indent=1))
+    elif as_markdown:
+        click.echo(markdown(run.manifest, found), nl=False)
+    else:
+        click.echo(text(found, whole=bool(numbers)))
+        click.echo(f"\nstored in {path}")
+
+
+def markdown(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> str:
+    """A page with all verdicts, and then each claim with the figures that decide it."""
+    from compare.cli import printing
+    from reports.claims import LEAD
+
+    machine, created = manifest["machine"], str(manifest["created"])[:10]
+    command = " ".join(map(str, manifest["command"]))
+    made = (
+        f"Measured on {created} by `{command}`, on {machine['cores']} cores of "
+        f"{machine['cpu'] or machine['platform']}."
+    )
+    rows = [
+        f"| [{each.claim.number}](#claim-{each.claim.number}) | {each.claim.text} "
+        f"| {each.verdict.words} |"
+        for each in found
+    ]
+    parts = [
+        "# Claims about timers",
+        LEAD,
+        made,
+        "\n".join(["| | claim | verdict |", _RULE, *rows]),
+    ]
+    for each in found:
+        claim, verdict = each.claim, each.verdict
+        parts += [
+            f"## Claim {claim.number}",
+            f"> {claim.text}",
+            f"**{verdict.words.capitalize()}.** {verdict.text}",
+            *(sheet.markdown() for sheet in printing.sheets(_named(each))),
+            f"Measured: {claim.experiment.measured}",
+            f"Criterion: {claim.rule}",
+            f"Source: {claim.source}",
+        ]
+    return "\n\n".join(_wrapped(part) for part in parts) + "\n"
+
+
+def _named(each: "Settled") -> "Table":
+    """The table of a claim, under the name of its experiment."""
+    from reports.claims import table
+
+    return replace(table(each), caption=each.claim.experiment.name.capitalize())
+
+
+_RULE = "|--:|:--|:--|"
+
+
+def _wrapped(part: str) -> str:
+    """Wrap a paragraph to 120 columns; a table and a heading stay as they are."""
+    if part.startswith(("|", "#")):
+        return part
+    follows = "> " if part.startswith(">") else ""
+    return fill(part, 120, subsequent_indent=follows, break_on_hyphens=False)
+
+
+def text(found: "Sequence[Settled]", *, whole: bool) -> str:
+    """The verdicts; with `whole`, also what decides each, and the figures."""
+    from compare.cli import printing
+
+    if not whole:
+        return "\n".join(labelled(f"{each.claim.number}", _line(each), width=4) for each in found)
+    parts = []
+    for each in found:
+        claim, verdict = each.claim, each.verdict
+        entries = {
+            "claim": f"{claim.number}. {claim.text}",
+            "source": claim.source,
+            "measured": claim.experiment.measured,
+            "rule": claim.rule,
+            "verdict": f"{verdict.words}. {verdict.text}",
+        }
+        head = "\n".join(labelled(label, said, width=10) for label, said in entries.items())
+        sheets = printing.sheets(_named(each))
+        parts.append(f"{head}\n\n{shown(sheets)}")
+    return "\n\n".join(parts)
+
+
+def _line(each: "Settled") -> str:
+    verdict = each.verdict
+    reason = f" {verdict.text}" if verdict.kind == "not decided here" else ""
+    return f"{each.claim.text} {verdict.words.capitalize()}.{reason}"

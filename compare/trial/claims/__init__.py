@@ -1,0 +1,1 @@
+"""Claims about timers that are often repeated, each with an experiment and a verdict."""

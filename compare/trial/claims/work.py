@@ -1,0 +1,549 @@
+"""Claims that counted work decides: re-filing, spikes, wake-ups and growth. The same everywhere."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from compare.traffic.tapes.tape import CANCEL, START, Tape, id_space_of
+from compare.traffic.workloads.catalogue import make
+from compare.trial.claims.base import (
+    HOLDS,
+    ONLY_WHEN,
+    WRONG,
+    Experiment,
+    Figures,
+    Undecided,
+    Verdict,
+    exponent,
+    figures,
+    listed,
+    number,
+    of_peer,
+)
+from compare.trial.claims.geometry import CASCADING
+from compare.trial.claims.lateness import (
+    HASHED,
+    HIERARCHICAL,
+    KAFKA,
+    NETTY,
+    own_lateness,
+    peer_lateness,
+    starts,
+    uniform,
+)
+from compare.trial.peers.protocol import PhaseTime
+from compare.trial.peers.run import Peer
+from compare.trial.peers.tapes import tape_of
+from compare.trial.replay.contestant import contestant
+from compare.trial.replay.engine import replay
+from compare.trial.results.schema import Row
+from timers.registry import names
+
+LINUX, LISTS, HEAP = "linux-wheel", "duration-lists", "delay-queue"
+SCAN, RING = "unordered-list", "simple-wheel/wheel-size=64"
+FLAT = 0.1
+"""Work grows by no more than this power of its variable if it is called constant."""
+
+
+def new(label: str, **settings: Any) -> Any:
+    """A timer that counts its work. Raises Undecided if the project has no such timer."""
+    if label.split("/")[0] not in names():
+        raise Undecided(f"{label} is not a timer of this release")
+    return contestant(label).new("unit", **settings, counting=True)
+
+
+def drained(peer: Peer, tape: Tape) -> PhaseTime:
+    """The last phase of a peer's run, whose counts cover the whole run."""
+    return peer.time(tape, id_space_of(tape), rounds=1, warm_up=0)[-1]
+
+
+# ---- re-filing and precision
+
+
+def _cores(quick: bool) -> Iterator[Row]:
+    n = 2_000 if quick else 20_000
+    tape = starts(np.arange(n, dtype=np.int64), uniform(n, 60_000))
+    for label in (CASCADING, LINUX, HIERARCHICAL):
+        if label not in names():
+            continue
+        late = own_lateness(label, tape)
+        done = replay(new(label), tape, n).outcome
+        refiled = (done.counters or {})["refiled"] / n
+        ends = {"lateness_min": late.min, "lateness_max": late.max}
+        yield from figures(label, refiled_each=refiled, **ends)
+
+    def kafka(peer: Peer) -> Iterator[Row]:
+        late, counts = peer_lateness(peer, tape), drained(peer, tape).counts
+        ends = {"lateness_min": late.min, "lateness_max": late.max}
+        yield from figures(KAFKA, refiled_each=counts["refiled"] / n, **ends)
+
+    yield from of_peer(KAFKA, kafka)
+
+
+CORES = Experiment(
+    "re-filing and lateness",
+    "Timers with uniform delays of up to 60 000 units, all of which fire: how often each is filed "
+    f"again, and its lateness. `{CASCADING}` stands for Linux before 4.8, `{LINUX}` for Linux "
+    "since.",
+    _cores,
+)
+
+
+def one_core(found: Figures) -> Verdict:
+    """Claim 5."""
+    refiled = {who: found.value(who, "refiled_each") for who in (KAFKA, CASCADING, LINUX)}
+    late = {
+        who: max(abs(found.value(who, f"lateness_{end}")) for end in ("min", "max"))
+        for who in refiled
+    }
+    text = "; ".join(
+        f"{who} files a timer again {number(each, '.2f')} times and is off by up to "
+        f"{number(late[who])} units"
+        for who, each in refiled.items()
+    )
+
+    def alike(who: str) -> bool:
+        return (refiled[who] > 0) == (refiled[KAFKA] > 0) and (late[who] > 0) == (late[KAFKA] > 0)
+
+    if alike(LINUX):
+        return Verdict(HOLDS, f"{text}.")
+    if alike(CASCADING):
+        return Verdict(ONLY_WHEN, f"{text}.", "Linux is older than 4.8")
+    return Verdict(WRONG, f"{text}.")
+
+
+# ---- growth of an insert
+
+EQUAL_DELAYS = (10, 1_000, 100_000, 10_000_000)
+BY_DELAY = f"{HIERARCHICAL}, by delay"
+KAFKA_BY_DELAY = f"{KAFKA}, by delay"
+
+
+def _inserts(quick: bool) -> Iterator[Row]:
+    for size in (1_000, 10_000, 100_000) if quick else (1_000, 10_000, 100_000, 1_000_000):
+        timer = new(HIERARCHICAL, capacity=size)
+        timer.schedule_many(uniform(size, 60_000))
+        counts = timer.counters
+        work = (counts["comparisons"] + counts["queue_offers"]) / size
+        yield from figures(HIERARCHICAL, size, insert_work=work)
+    n = 1_000
+    for delay in EQUAL_DELAYS:
+        tape = starts(np.arange(n, dtype=np.int64) * 7, np.full(n, delay))
+        counters = replay(new(HIERARCHICAL), tape, n).outcome.counters or {}
+        yield from figures(BY_DELAY, delay, refiled_each=counters["refiled"] / n)
+
+        def kafka(peer: Peer, tape: Tape, delay: int) -> Iterator[Row]:
+            each = drained(peer, tape).counts["refiled"] / n
+            yield from figures(KAFKA_BY_DELAY, delay, refiled_each=each)
+
+        yield from of_peer(KAFKA, partial(kafka, tape=tape, delay=delay))
+
+
+INSERTS = Experiment(
+    "work of an insert",
+    "Comparisons of buckets and buckets queued for each insert, against the number of timers; and "
+    "how often a timer is filed again later, against its delay.",
+    _inserts,
+    "timers, or delay",
+)
+
+
+def insert_constant(found: Figures) -> Verdict:
+    """Claim 10."""
+    work = found.curve(HIERARCHICAL, "insert_work")
+    later = {who: found.curve(who, "refiled_each") for who in (KAFKA_BY_DELAY, BY_DELAY)}
+    kafka = later[KAFKA_BY_DELAY]
+    text = (
+        f"An insert takes {number(work[min(work)], '.2g')} steps with {number(min(work))} timers "
+        f"and {number(work[max(work)], '.2g')} with {number(max(work))}. Kafka files a timer again "
+        f"{listed(kafka.values(), '.2f')} times for delays of {listed(kafka)}."
+    )
+    if work[max(work)] > 2 * work[min(work)]:
+        return Verdict(WRONG, text)
+    if max(max(each.values()) for each in later.values()) == 0:
+        return Verdict(HOLDS, text)
+    return Verdict(ONLY_WHEN, text, "the re-filings that a long delay causes later are not counted")
+
+
+# ---- the queue of buckets
+
+
+def _buckets(quick: bool) -> Iterator[Row]:
+    for n in (1_000, 5_000) if quick else (1_000, 10_000, 50_000):
+        timer, delays = new(HIERARCHICAL, capacity=n), uniform(n, 60_000)
+        most = 0
+        for now, delay in enumerate(delays.tolist()):
+            timer.advance(now)
+            timer.schedule(now + delay)
+            counts = timer.counters
+            most = max(most, counts["queue_offers"] - counts["queue_polls"])
+        yield from figures(HIERARCHICAL, n, most_queued=most, buckets=_BUCKETS)
+
+        def kafka(peer: Peer, tape: Tape, n: int) -> Iterator[Row]:
+            queued = drained(peer, tape).counts["most_queued"]
+            yield from figures(KAFKA, n, most_queued=queued, buckets=_BUCKETS)
+
+        tape = starts(np.arange(n, dtype=np.int64), delays)
+        yield from of_peer(KAFKA, partial(kafka, tape=tape, n=n))
+
+
+_BUCKETS = 4 * 20  # delays of up to 60 000 need four levels of 20 slots
+
+BUCKETS = Experiment(
+    "queued buckets",
+    "The most buckets in the queue at once, with timers of up to 60 000 units, which need four "
+    "levels of 20 slots.",
+    _buckets,
+    "timers",
+)
+
+
+def buckets_capped(found: Figures) -> Verdict:
+    """Claim 11."""
+    most = {who: found.curve(who, "most_queued") for who in (KAFKA, HIERARCHICAL)}
+    cap = found.value(KAFKA, "buckets", max(most[KAFKA]))
+    worst = max(max(curve.values()) for curve in most.values())
+    kafka, own = (number(max(most[who].values())) for who in (KAFKA, HIERARCHICAL))
+    text = (
+        f"With up to {number(max(most[KAFKA]))} timers, Kafka queues {kafka} buckets at most, "
+        f"`{HIERARCHICAL}` {own}; there are {number(cap)}."
+    )
+    return Verdict(HOLDS if worst <= cap else WRONG, text)
+
+
+WORKLOADS = ("uniform", "keepalive", "cancel-heavy")
+
+
+def wakeups_of(timer: Any, tape: Tape) -> tuple[int, int]:
+    """Drive a timer from wake-up to wake-up; return the wake-ups, and those with nothing due."""
+    handles: dict[int, int] = {}
+    wakeups = idle = 0
+
+    def until(moment: float) -> None:
+        nonlocal wakeups, idle
+        while len(timer) and (wakeup := timer.next_wakeup()) is not None and wakeup <= moment:
+            fired = len(timer.advance(wakeup).handles)
+            wakeups += 1
+            idle += not fired
+
+    for moment, op, i, deadline in zip(*(column.tolist() for column in tape), strict=True):
+        until(moment)
+        timer.advance(moment)
+        if op == CANCEL:
+            timer.cancel(handles.get(i, 0))
+        elif op == START or not timer.reschedule(handles.get(i, 0), deadline):
+            handles[i] = timer.schedule(deadline)
+    until(float("inf"))
+    return wakeups, idle
+
+
+def _wakeups(quick: bool) -> Iterator[Row]:
+    for name in WORKLOADS:
+        made = make(name, operations=4_000 if quick else 40_000)
+        due = np.maximum(made.tape.deadline, made.tape.time)
+        ticks = int(due.max() - made.tape.time[0])
+        wakeups, idle = wakeups_of(new(HIERARCHICAL, start=int(made.tape.time[0])), made.tape)
+        label = f"{HIERARCHICAL}, {name}"
+        yield from figures(label, wakeups=wakeups, idle_wakeups=idle, ticks=ticks)
+
+        def kafka(peer: Peer, tape: Tape, name: str, ticks: int) -> Iterator[Row]:
+            counts = drained(peer, tape).counts
+            polls = {"wakeups": counts["queue_polls"], "idle_wakeups": counts["idle_polls"]}
+            yield from figures(f"{KAFKA}, {name}", ticks=ticks, **polls)
+
+        label = f"{KAFKA}, {name}"
+        for row in of_peer(KAFKA, partial(kafka, tape=made.tape, name=name, ticks=ticks)):
+            yield row._replace(contestant=label)
+
+
+WAKEUPS = Experiment(
+    "wake-ups by workload",
+    "How often a wheel of 20 slots with a tick of 1 ms wakes for a bucket, how often nothing is "
+    "due then, and how many ticks pass meanwhile. Kafka's own wheel counts the buckets it polls.",
+    _wakeups,
+)
+
+
+def no_empty_ticks(found: Figures) -> Verdict:
+    """Claim 12."""
+    idle, saved, texts = {}, [], []
+    for name in WORKLOADS:
+        who = f"{KAFKA}, {name}"
+        wakeups, ticks = found.value(who, "wakeups"), found.value(who, "ticks")
+        idle[name] = found.value(who, "idle_wakeups") / max(wakeups, 1)
+        saved.append(wakeups < ticks)
+        texts.append(
+            f"{name}: {number(wakeups)} wake-ups in {number(ticks)} ticks, "
+            f"{100 * idle[name]:.1f} % with nothing due"
+        )
+    text = f"{'; '.join(texts)}."
+    if not all(saved):
+        return Verdict(WRONG, text)
+    if max(idle.values()) <= 0.01:
+        return Verdict(HOLDS, text)
+    return Verdict(ONLY_WHEN, text, "emptied buckets and cascades, which wake it too, do not count")
+
+
+# ---- steps of the clock
+
+
+def _steps(quick: bool) -> Iterator[Row]:
+    tape = tape_of([(0, START, 0, 200), (0, START, 1, 840)])
+    timer = new(HIERARCHICAL)
+    timer.schedule_many(np.array([200, 840]))
+    fired = [len(timer.advance(now).handles) for now in range(1, 841)]
+    yield from figures("tick by tick", wakeups=len(fired), idle_wakeups=fired.count(0))
+    outcome = replay(new(HIERARCHICAL), tape, 2).outcome
+    counts = {"wakeups": outcome.wakeups, "idle_wakeups": outcome.idle_wakeups}
+    yield from figures(HIERARCHICAL, **counts)
+
+    def kafka(peer: Peer) -> Iterator[Row]:
+        counts = drained(peer, tape).counts
+        polls = {"wakeups": counts["queue_polls"], "idle_wakeups": counts["idle_polls"]}
+        yield from figures(KAFKA, **polls)
+
+    yield from of_peer(KAFKA, kafka)
+
+
+STEPS = Experiment(
+    "steps of the clock",
+    "Two timers, due at 200 and 840, on a wheel of 20 slots with a tick of 1: how often it wakes, "
+    "and how often with nothing due.",
+    _steps,
+)
+EMPTY_STEPS = 199 + 639
+
+
+def empty_steps(found: Figures) -> Verdict:
+    """Claim 19."""
+    ticking = found.value("tick by tick", "idle_wakeups")
+    wakeups, idle = (found.value(KAFKA, name) for name in ("wakeups", "idle_wakeups"))
+    text = (
+        f"Tick by tick, {number(ticking)} steps are empty. Kafka's queue of buckets wakes "
+        f"{number(wakeups)} times, {number(idle)} of them with nothing due."
+    )
+    if ticking != EMPTY_STEPS:
+        return Verdict(WRONG, text)
+    if idle:
+        return Verdict(ONLY_WHEN, text, "the wake-up for a cascade is not counted")
+    return Verdict(HOLDS, text)
+
+
+# ---- the clock that lags
+
+IDLE = (1_000, 1_000_000, 1_000_000_000)
+
+
+def _lag(quick: bool) -> Iterator[Row]:
+    for idle in IDLE:
+        tape = tape_of([(0, START, 0, 1), (idle, START, 1, idle + 5)])
+        counters = replay(new(HIERARCHICAL), tape, 2).outcome.counters or {}
+        yield from figures(HIERARCHICAL, idle, refiled=counters["refiled"])
+
+        def kafka(peer: Peer, tape: Tape, idle: int) -> Iterator[Row]:
+            yield from figures(KAFKA, idle, refiled=drained(peer, tape).counts["refiled"])
+
+        yield from of_peer(KAFKA, partial(kafka, tape=tape, idle=idle))
+
+
+LAG = Experiment(
+    "re-filings after an idle time",
+    "A timer with a delay of 5 that is started after an idle time: how often it is filed again. "
+    f"`{HIERARCHICAL}` moves its clock with the caller's, Kafka's wheel when a bucket expires.",
+    _lag,
+    "idle time",
+)
+
+
+def clock_lags(found: Figures) -> Verdict:
+    """Claim 22."""
+    kafka, own = (found.curve(who, "refiled") for who in (KAFKA, HIERARCHICAL))
+    text = (
+        f"After {listed(kafka)} idle units, Kafka files the timer again {listed(kafka.values())} "
+        f"times, `{HIERARCHICAL}` {listed(own.values())} times."
+    )
+    lags = all(kafka[idle] > own[idle] for idle in kafka)
+    return Verdict(HOLDS if lags else WRONG, text)
+
+
+# ---- idle connections
+
+IDLE_TIMEOUT, TOUCHED_EVERY, SILENT = 30, 10, 10  # s, s, one connection in so many falls silent
+
+
+def idle_connections(timer: Any, size: int) -> tuple[float, float]:
+    """Watch connections for an idle timeout, second by second.
+
+    Returns the timers looked at and those fired in a step, on average over those steps in which
+    silent connections fire.
+    """
+    phase = np.arange(size) * TOUCHED_EVERY // size  # the second in which it is touched
+    handles = timer.schedule_many(IDLE_TIMEOUT + phase)
+    lively = np.arange(size) % SILENT != 0
+    looked, fired = [], []
+    for now in range(1, IDLE_TIMEOUT + TOUCHED_EVERY):
+        touched = lively & (phase == now % TOUCHED_EVERY)
+        timer.reschedule_many(handles[touched], np.full(int(touched.sum()), now + IDLE_TIMEOUT))
+        before = timer.counters["timers_touched"]
+        fired.append(len(timer.advance(now).handles))
+        looked.append(timer.counters["timers_touched"] - before)
+    return float(np.mean(looked[IDLE_TIMEOUT - 1 :])), float(np.mean(fired[IDLE_TIMEOUT - 1 :]))
+
+
+def _connections(quick: bool) -> Iterator[Row]:
+    for size in (1_000, 10_000) if quick else (1_000, 10_000, 100_000):
+        for label in (SCAN, RING):
+            looked, fired = idle_connections(new(label, capacity=size), size)
+            yield from figures(label, size, looked_at=looked, fired=fired)
+
+
+CONNECTIONS = Experiment(
+    "idle connections",
+    "Connections with an idle timeout of 30 s: timers looked at, and timers that fire, in a step "
+    "of one second. One in ten falls silent; the others are touched every 10 s.",
+    _connections,
+    "connections",
+)
+
+
+def scan_does_not_scale(found: Figures) -> Verdict:
+    """Claim 15."""
+    scan, ring = (found.curve(who, "looked_at") for who in (SCAN, RING))
+    due = found.curve(RING, "fired")
+    most = max(scan)
+    text = (
+        f"With {number(most)} connections, a step of the scan looks at {number(scan[most])} "
+        f"timers, a step of the ring at {number(ring[most])}, of which {number(due[most])} are due."
+    )
+    grows = exponent(scan) >= 0.9 and scan[most] >= 2 * due[most]
+    waste = max(ring[size] / due[size] for size in ring)
+    return Verdict(HOLDS if grows and waste <= 2 else WRONG, text)
+
+
+# ---- spikes
+
+SPIKE = 0.01
+"""A step that moves this share of all pending timers is a spike."""
+SPAN = 200_000
+
+
+def worst_steps(timer: Any, delays: np.ndarray) -> dict[str, float]:
+    """Advance unit by unit until all have fired; return the worst steps and the mean."""
+    timer.schedule_many(delays)
+    timer.advance(1)  # new timers leave the list in which some wheels gather them
+    most_moved = most_fired = steps = 0
+    looked = timer.counters["timers_touched"]
+    first = looked
+    while len(timer):
+        fired = len(timer.advance(timer.now + 1).handles)
+        after = timer.counters["timers_touched"]
+        most_moved = max(most_moved, after - looked - fired)
+        most_fired = max(most_fired, fired)
+        looked, steps = after, steps + 1
+    mean = (looked - first) / steps
+    return {"most_moved": most_moved, "most_fired": most_fired, "looked_at": mean}
+
+
+def _spikes(quick: bool) -> Iterator[Row]:
+    n = 20_000 if quick else 200_000
+    delays = uniform(n, SPAN)
+    for label in (HEAP, f"{HASHED}/tick=1", CASCADING, HIERARCHICAL, LINUX):
+        if label.split("/")[0] in names():
+            worst = worst_steps(new(label, capacity=n), delays)
+            yield from figures(label, n, **worst)
+
+
+SPIKES = Experiment(
+    "worst steps",
+    f"Timers with uniform delays of up to {SPAN:,} units, and the clock goes unit by unit: the "
+    "most timers that one step moves or passes over, the most that it fires, and the timers that a "
+    "step looks at on average.",
+    _spikes,
+    "timers",
+)
+
+
+def _worst(found: Figures, who: str, metric: str) -> tuple[int, float]:
+    curve = found.curve(who, metric)
+    size = max(curve)
+    return size, curve[size]
+
+
+def cascades_spike(found: Figures) -> Verdict:
+    """Claim 16."""
+    moved = {who: _worst(found, who, "most_moved") for who in (CASCADING, HIERARCHICAL, HEAP)}
+    text = "; ".join(
+        f"{who} moves up to {number(most)} of {number(size)} timers in one step"
+        for who, (size, most) in moved.items()
+    )
+    spikes = {who: most >= SPIKE * size for who, (size, most) in moved.items()}
+    if spikes[CASCADING] and spikes[HIERARCHICAL] and not spikes[HEAP]:
+        return Verdict(HOLDS, f"{text}.")
+    if spikes[CASCADING] != spikes[HIERARCHICAL]:
+        spiky = CASCADING if spikes[CASCADING] else HIERARCHICAL
+        return Verdict(ONLY_WHEN, f"{text}.", f"the wheel is a {spiky}")
+    return Verdict(WRONG, f"{text}.")
+
+
+def no_cascade_no_spike(found: Figures) -> Verdict:
+    """Claim 24."""
+    _, heap = _worst(found, HEAP, "most_fired")
+    _, fired = _worst(found, LINUX, "most_fired")
+    size, moved = _worst(found, LINUX, "most_moved")
+    _, walked = _worst(found, f"{HASHED}/tick=1", "looked_at")
+    text = (
+        f"`{LINUX}`, which never moves a timer, fires up to {number(fired)} of {number(size)} in "
+        f"one step, where an exact timer fires {number(heap)}. A wheel that compares each deadline "
+        f"instead (`{HASHED}`) looks at {number(walked)} timers in every step."
+    )
+    calm = moved < SPIKE * size and fired <= 2 * heap
+    return Verdict(HOLDS if calm else WRONG, text)
+
+
+# ---- an idle processor
+
+HOUR = 3_600_000  # ms
+NETTY_TICK = 100
+
+
+def _idle(quick: bool) -> Iterator[Row]:
+    deadline = HOUR - 1
+    tape = tape_of([(0, START, 0, deadline)])
+    for label in (HEAP, CASCADING, HIERARCHICAL, LINUX):
+        if label in names():
+            wakeups, _ = wakeups_of(new(label), tape)
+            yield from figures(label, wakeups=wakeups)
+    yield from of_peer(
+        KAFKA, lambda peer: figures(KAFKA, wakeups=drained(peer, tape).counts["wake_ups"])
+    )
+
+    def netty(peer: Peer) -> Iterator[Row]:
+        # The adapter advances by units, and the worker wakes once in a tick.
+        yield from figures(NETTY, wakeups=drained(peer, tape).counts["wake_ups"] / NETTY_TICK)
+
+    yield from of_peer(NETTY, netty, tick=NETTY_TICK)
+
+
+IDLE_HOUR = Experiment(
+    "wake-ups in an idle hour",
+    "One timer, due in an hour: how often its driver wakes until then. Netty's worker sleeps from "
+    f"tick to tick, of {NETTY_TICK} ms; the others sleep until the wheel wants to be advanced.",
+    _idle,
+)
+OFTEN = 100
+"""Wake-ups for one timer in an hour that keep a processor from its deeper sleep."""
+
+
+def wakes_idle(found: Figures) -> Verdict:
+    """Claim 28."""
+    wheels = {who: found.value(who, "wakeups") for who in (NETTY, KAFKA, CASCADING)}
+    text = ", ".join(f"{who} {number(wakeups)} times" for who, wakeups in wheels.items())
+    text = f"In an hour, {text} for one timer."
+    often = [who for who, wakeups in wheels.items() if wakeups > OFTEN]
+    if len(often) == len(wheels):
+        return Verdict(HOLDS, text)
+    if often:
+        return Verdict(ONLY_WHEN, text, f"its driver ticks, as that of {' and '.join(often)} does")
+    return Verdict(WRONG, text)

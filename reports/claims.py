@@ -1,0 +1,110 @@
+"""The section on claims: each claim with its verdict, and the table and chart that decide it."""
+
+from collections import Counter
+from functools import cache, partial
+
+from compare.base import formats
+from compare.trial.claims.base import KINDS, PROBLEM, Claim
+from compare.trial.claims.catalogue import CLAIMS
+from compare.trial.claims.run import Settled
+from compare.trial.results.metrics import metric as metric_named
+from reports.plots import CURVES, Panel, Plot, Plots, Point
+from reports.select import Key, estimates
+from reports.summary import Measured, Subject, Summary
+from reports.tables import Entry, Heading, Row, Table, cell
+
+LEAD = (
+    "Sentences about timers that are often repeated, each with an experiment. Claims about Kafka, "
+    "Netty and the JDK are measured on their own code. Each verdict follows from the figures by "
+    "the criterion below its table. Lateness and counted work are the same on every machine."
+)
+
+_subject = cache(Measured)  # one for each name, so that charts and tables share it
+
+
+def headline(summary: Summary) -> str:
+    """How many claims have each verdict."""
+    kinds = Counter(each.verdict.kind for each in summary.claims)
+    texts = [f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind]]
+    return f"Of {len(summary.claims)} claims: {', '.join(texts)}." if texts else ""
+
+
+def table(each: Settled) -> Table:
+    """The figures that decide a claim: a row for each contestant."""
+    claim, verdict, found = each.claim, each.verdict, estimates(each.rows)
+    rows: dict[Subject, dict[Heading, Entry]] = {}
+    for row in each.rows:
+        key = Key(row.contestant, row.subject, row.size, row.metric)
+        entries = rows.setdefault(_subject(row.contestant), {})
+        if row.metric == PROBLEM:
+            entries["remark", ""] = Entry(row.note or "")
+        elif row.value is not None:
+            statistic = "range" if found[key].n > 1 else "median"
+            heading = metric_named(row.metric).heading, _at(each, row.size)
+            entries[heading] = cell(statistic, row.metric, found[key])
+    entries_of: dict[Subject, Row] = dict(rows)
+    note = (
+        f"{verdict.text} Measured: {claim.experiment.measured} Criterion: {claim.rule} Source: "
+        f"{claim.source}"
+    )
+    caption = f"{claim.number}. {claim.text} {verdict.words.capitalize()}."
+    name = f"claim-{claim.number}"
+    return Table(name, caption, ("figure", "at"), entries_of, note, of="measured")
+
+
+def _table(claim: Claim, summary: Summary) -> Table:
+    """The table of a claim, which is empty if it was not measured."""
+    found = [each for each in summary.claims if each.claim is claim]
+    return table(found[0]) if found else Table(f"claim-{claim.number}", "", (), {})
+
+
+TABLES = tuple(partial(_table, claim) for claim in CLAIMS)
+"""A function for each claim."""
+
+
+def _at(each: Settled, size: int | None) -> str:
+    return "" if size is None else f"{each.claim.experiment.across} {formats.count(size)}".strip()
+
+
+def plots(summary: Summary) -> Plots:
+    """A chart for each experiment whose figures depend on a number, with a panel for each figure.
+
+    Zero and early expiries are not drawn: the axes are logarithmic.
+    """
+    drawn = {}
+    for each in summary.claims:
+        experiment = each.claim.experiment
+        if experiment.across and experiment.name not in drawn:
+            drawn[experiment.name] = panels = _panels(each)
+            if panels:
+                order = [*dict.fromkeys(who for panel in panels.values() for who in panel.series)]
+                numbers = [
+                    str(other.claim.number)
+                    for other in summary.claims
+                    if other.claim.experiment is experiment
+                ]
+                title = f"{experiment.name.capitalize()}: claim {' and '.join(numbers)}"
+                name = f"claim-{numbers[0]}"
+                yield Plot(CURVES, name, title, experiment.measured, order, panels, 1.75)
+
+
+def _panels(each: Settled) -> dict[str, Panel]:
+    across = each.claim.experiment.across
+    series: dict[str, dict[Subject, list[Point]]] = {}
+    for key, estimate in sorted(estimates(each.rows).items(), key=lambda item: item[0].size or 0):
+        if key.size is not None and estimate.value > 0:
+            curves = series.setdefault(key.metric, {})
+            point = Point(key.size, estimate, f"{across} {formats.count(key.size)}")
+            curves.setdefault(_subject(key.contestant), []).append(point)
+    return {
+        metric_named(metric).heading: Panel(
+            curves, metric_named(metric).form, f"{across} (log)", most_ticks=3
+        )
+        for metric, curves in series.items()
+        if max(map(len, curves.values())) > 1
+    }
+
+
+def subjects(summary: Summary) -> list[Subject]:
+    """The contestants of the charts, for the legend."""
+    return [*dict.fromkeys(who for plot in plots(summary) for who in plot.order)]

@@ -1,0 +1,76 @@
+"""Running, storing and printing claims. Without peers, since none needs to be built here."""
+
+import json
+
+import pytest
+
+from compare.cli.main import main
+from compare.trial.claims.catalogue import BY_NUMBER, CLAIMS, ClaimError, claims_numbered
+from compare.trial.claims.run import run_claims, settled
+from compare.trial.peers.catalogue import CACHE
+from compare.trial.results.store import read_run
+from tests.words import one_line
+
+OWN = 15  # a claim that needs no peer
+OF_KAFKA = 19
+
+
+@pytest.fixture
+def no_peers(tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE, str(tmp_path / "nothing"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return read_run(run_claims([OWN], quick=True, runs=str(tmp_path_factory.mktemp("runs"))))
+
+
+def test_numbers_are_unique_and_ascending():
+    numbers = [claim.number for claim in CLAIMS]
+    assert numbers == sorted({*numbers})
+
+
+def test_experiments_have_names_of_their_own():
+    by_name = {}
+    for claim in CLAIMS:
+        assert by_name.setdefault(claim.experiment.name, claim.experiment) is claim.experiment
+
+
+def test_only_the_experiments_of_the_claims_are_run(run):
+    (each,) = settled(run.rows)
+    assert each.claim.number == OWN
+    assert {row.subject for row in run.rows} == {each.claim.experiment.name}
+    assert run.manifest["kind"] == "claims" and run.manifest["parameters"]["quick"]
+
+
+def test_counted_work_is_the_same_again(run):
+    claim = BY_NUMBER[OWN]
+    assert claim.experiment.rows(True) == list(run.rows)
+
+
+def test_a_missing_peer_is_one_line(no_peers, tmp_path, capsys):
+    assert main(["claims", str(OF_KAFKA), "--quick", "--out", str(tmp_path / "runs")]) == 0
+    printed = capsys.readouterr().out
+    assert "not decided here" in printed and "java-kafka" in printed
+
+
+def test_the_command_prints_what_is_stored(run, capsys):
+    stored = ["claims", "--run", str(run.path)]
+    assert main(stored) == 0
+    assert f"{BY_NUMBER[OWN].text[:30]}" in capsys.readouterr().out
+    assert main([*stored, str(OWN)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    verdict = settled(run.rows)[0].verdict
+    assert f"{verdict.words}. {verdict.text}" in printed and BY_NUMBER[OWN].rule in printed
+    assert main([*stored, "--json"]) == 0
+    (claim,) = json.loads(capsys.readouterr().out)["claims"]
+    assert (claim["number"], claim["claim"]) == (OWN, BY_NUMBER[OWN].text)
+    assert (claim["verdict"], claim["because"]) == (verdict.kind, verdict.text)
+    assert len(claim["figures"]) == len(run.rows)
+
+
+def test_an_unknown_claim_gets_a_suggestion(capsys):
+    with one_line(ClaimError, "no claim is called '99'"):
+        claims_numbered([99])
+    assert main(["claims", "151"]) == 2
+    assert "did you mean '15'" in capsys.readouterr().err
