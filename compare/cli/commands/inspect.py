@@ -34,14 +34,20 @@ class Guess(NamedTuple):
 
     def is_complete(self, guesses: Mapping[str, str]) -> bool:
         """Whether both columns are known."""
-        return "time" in guesses and bool({self.needed, "end"} & guesses.keys())
+        return "time" in guesses and bool({self.needed, "end", "id"} & guesses.keys())
 
 
 GUESSES = {
     "requests": Guess(
-        ("time", "time_is", "duration", "duration_unit", "end"), "duration", "timeout", "5s"
+        (
+            *("time", "time_format", "time_is", "duration", "duration_unit", "end"),
+            *("id", "event", "starts", "ends", "where"),
+        ),
+        "duration",
+        "timeout",
+        "5s",
     ),
-    "touches": Guess(("time", "key"), "key", "idle", "30s"),
+    "touches": Guess(("time", "time_format", "key"), "key", "idle", "30s"),
 }
 
 
@@ -85,7 +91,7 @@ def inspect(log: str, as_json: bool, **layout: Any) -> None:
     for name, column in zip(names, seen.columns, strict=True):
         shown = ", ".join(map(_short, column.examples))
         click.echo(f"  {name:{width}}  {column.kind:8}{shown}"[:WIDTH].rstrip())
-    for command in _commands(log, layout, seen.guesses):
+    for command in _commands(log, layout, seen):
         click.echo(f"\n{command}")
 
 
@@ -102,7 +108,7 @@ def _trace_object(trace: "Trace") -> dict[str, Any]:
 
 
 def _object(log: str, layout: Mapping[str, Any], seen: "Inspection") -> dict[str, Any]:
-    commands = _commands(log, layout, seen.guesses)
+    commands = _commands(log, layout, seen)
     return {
         "log": log,
         "format": seen.log.format,
@@ -111,6 +117,9 @@ def _object(log: str, layout: Mapping[str, Any], seen: "Inspection") -> dict[str
         "headless": seen.log.headless,
         "time_format": seen.time_format,
         "guesses": dict(seen.guesses),
+        "known": seen.known and {"name": seen.known.name, "source": seen.known.source},
+        "units": list(seen.units),
+        "warnings": list(seen.warnings),
         "columns": [
             {"name": column.name, "kind": column.kind, "examples": list(column.examples)}
             for column in seen.columns
@@ -124,27 +133,54 @@ def _facts(seen: "Inspection") -> Iterator[tuple[str, str]]:
     delimiter = getattr(log, "delimiter", None)
     how = [log.format, delimiter and f"separated by {delimiter!r}", log.source.compression]
     yield "format", ", ".join(filter(None, how))
-    units = {"time": seen.time_format, "duration": guesses.get("duration_unit", "s")}
-    for role in ("time", "duration", "end", "key"):
-        unit = f" ({units[role]})" if units.get(role) else ""
-        yield role, f"{_short(guesses[role])}{unit}" if role in guesses else "not found"
+    if seen.known is not None:
+        yield "known as", seen.known.name
+    for role in ("time", "duration", "end", "id", "key"):
+        if role not in guesses:
+            if role not in ("id", "duration" if "id" in guesses else "", "end"):
+                yield role, "not found"
+            continue
+        words = [word for word in _details(seen, role) if word]
+        yield role, _short(guesses[role]) + (f" ({', '.join(words)})" if words else "")
     yield "columns", str(len(seen.columns))
     if log.headless:
         yield "warning", "The first line looks like values; name the columns with --columns."
-    if "time" not in guesses or not guesses.keys() & {"duration", "end", "key"}:
+    if "time" not in guesses or not guesses.keys() & {"duration", "end", "id", "key"}:
         yield "warning", "Columns were not found: name them to `wheelwork ingest`."
+    for text in seen.warnings:
+        yield "warning", text
 
 
-def _commands(log: str, layout: Mapping[str, Any], guesses: Mapping[str, str]) -> Iterator[str]:
+def _details(seen: "Inspection", role: str) -> Iterator[str]:
+    """How the column of a role is read."""
+    guesses = seen.guesses
+    if role == "time":
+        yield seen.time_format or ""
+        if guesses.keys() & {"duration", "end"}:
+            assumed = "assumed to be " if seen.assumed else ""
+            yield f"{assumed}the {guesses.get('time_is', 'start')}"
+    elif role == "duration":
+        yield seen.unit
+    elif role == "end":
+        yield seen.time_format or ""
+    elif role == "id":
+        yield f"from {guesses['starts']!r} to {guesses['ends']!r} in {_short(guesses['event'])}"
+
+
+def _commands(log: str, layout: Mapping[str, Any], seen: "Inspection") -> Iterator[str]:
     """The commands that read the log, in lines of at most 80 characters if that is possible."""
+    guesses = dict(seen.guesses)
+    choices = [{**guesses, "duration_unit": unit} for unit in seen.units] or [guesses]
     given = {
         "log_format": "" if layout["format"] == "auto" else layout["format"],
         "delimiter": layout["delimiter"],
         "columns": ",".join(layout["columns"]),
         "pattern": layout["pattern"],
     }
-    for kind, guess in GUESSES.items():
-        found = guess.among(guesses)
+    every = [("requests", some) for some in choices] + [("touches", guesses)]
+    for kind, some in every:
+        guess = GUESSES[kind]
+        found = guess.among(some)
         if guess.is_complete(found):
             example = {guess.delay: guess.example, "out": f"{kind}.trace"}
             first, *words = ingest_command(kind, log, given | found | example)

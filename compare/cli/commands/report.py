@@ -138,11 +138,14 @@ def _ingested(kind: str, log: str, delay: str) -> str:
         )
     words = ingest_command(kind, log, found)
     click.echo(f"{log}: assuming {' '.join(words[1:])}", err=True)
+    for text in seen.warnings:
+        click.echo(f"{log}: {text}", err=True)
     runs = Path(Comparison().runs)
     check_store(runs)
     # Of a pattern, what is not special.
     name = Path(re.sub(r"[*?\[\]]|\.(gz|bz2|zst)$", "", Path(log).name)).stem.strip("-") or "log"
     out = str(runs / TRACES / f"{name}.{kind}")
     Path(out).parent.mkdir(parents=True, exist_ok=True)
-    ingest_log(kind, {**found, guess.delay: delay, "log": log, "out": out, "force": True})
+    chosen = {"where": (found["where"],)} if "where" in found else {}
+    ingest_log(kind, {**found, **chosen, guess.delay: delay, "log": log, "out": out, "force": True})
     return out

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from compare.traffic.logs.inspect import unit_in_name
+from compare.traffic.logs.known import unit_in_name
 from compare.traffic.logs.numbers import NO_ZONE
 from compare.traffic.tapes.units import EXPONENTS, digits_text
 from timers.arrays import Int64s

@@ -167,7 +167,7 @@ REQUESTS, TOUCHES = ("--requests", "log", "--timeout", "5s"), ("--touches", "log
         (ACCESS, TOUCHES, "--time time --key client"),
         ("start,end\n1,2\n", REQUESTS, "--time start --end end"),
         ("start,took_ms\n1,2\n", REQUESTS, "--time start --duration took_ms --duration-unit ms"),
-        (ALB, REQUESTS, "--time time --time-is end --duration target_processing_time"),
+        (ALB, REQUESTS, "--time request_creation_time --duration target_processing_time"),
     ],
 )
 def test_columns_of_common_logs_are_guessed(ingested, compared, capsys, text, arguments, assumed):

@@ -41,8 +41,6 @@ class LineLog(Log):
             columns=line.columns,
             format=name,
             fault=f"it is not {line.what}",
-            duration_unit=line.duration_unit,
-            time_is=line.time_is,
             selects=line.selects,
             patterns=line.patterns,
         )

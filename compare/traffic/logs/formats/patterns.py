@@ -18,8 +18,6 @@ class Line(NamedTuple):
     what: str  # what a line is: "it is not ..."
     patterns: tuple[str, ...]  # the last one has all groups
     example: str
-    duration_unit: str = "s"
-    time_is: str = "start"
     selects: bool = False  # whether other lines are to be expected between these
 
     @property
@@ -53,7 +51,7 @@ def _balancer(before: str, behind: str) -> tuple[str, str]:
     head = (
         rf"^{before}(?P<time>[0-9-]{{10}}T{_WORD}) (?P<balancer>{_WORD})"
         rf" {client}:(?P<client_port>[0-9]+) (?P<target>{_WORD}) {' '.join(times)}"
-        r" (?P<status>[0-9]{3}|-) (?P<target_status>[0-9]{3}|-) (?P<received>[0-9]+)"
+        r" (?P<status>[0-9]{3}|-) (?P<target_status>[0-9]{3}|-|0) (?P<received>[0-9]+)"
         r' (?P<sent>[0-9]+) "'
     )
     return (
@@ -81,9 +79,8 @@ LINES: Mapping[str, Line] = {
             rf'(?: "(?P<referrer>{_QUOTED})"(?: "(?P<agent>{_QUOTED})(?:"|$))?)?(?P<rest>.*)$',
         ),
         '10.0.0.1 - frank [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 5 "-" "curl" rt=0.01',
-        time_is="end",  # of nginx
     ),
-    # "Access log entries" in AWS's guide; `time` is the end of a request.
+    # "Access log entries" in AWS's guide.
     "alb": Line(
         "a line of an application load balancer's log",
         _balancer(
@@ -96,16 +93,14 @@ LINES: Mapping[str, Line] = {
         " ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:elasticloadbalancing:us-east-2:1:target/a"
         ' "Root=1-58337281-1d84f3d73c47ec4e58577259" "www.example.com" "arn:aws:acm:us-east-2:1"'
         ' 1 2018-07-02T22:22:48.364000Z "authenticate,forward" "-" "-" "10.0.0.1:80" "200" "-" "-"',
-        time_is="end",
     ),
     "elb": Line(
         "a line of a classic load balancer's log",
         _balancer("", ""),
         "2015-05-13T23:39:43.945958Z lb 192.168.131.39:2817 10.0.0.1:80 0.000073 0.001048 0.000057"
         ' 200 200 0 29 "GET http://www.example.com:80/ HTTP/1.1" "curl/7.38.0" - -',
-        time_is="end",
     ),
-    # "HTTP log format" in HAProxy's configuration manual; times are in milliseconds.
+    # "HTTP log format" in HAProxy's configuration manual.
     "haproxy": Line(
         "a line of HAProxy's HTTP log",
         (
@@ -117,9 +112,8 @@ LINES: Mapping[str, Line] = {
         "Feb  6 12:14:14 localhost haproxy[14389]: 10.0.1.2:33317 [06/Feb/2009:12:14:14.655]"
         " http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {}"
         ' "GET /index.html HTTP/1.1"',
-        duration_unit="ms",
     ),
-    # "Default format string" in Envoy's documentation; durations are in milliseconds.
+    # "Default format string" in Envoy's documentation.
     "envoy": Line(
         "a line of Envoy's access log",
         (
@@ -132,7 +126,6 @@ LINES: Mapping[str, Line] = {
         '[2016-04-15T20:17:00.310Z] "POST /api/v1/locations HTTP/2" 204 - 154 0 226 100'
         ' "10.0.35.28" "nsq2http" "cc21d9b0-cf5c-432b-8c7e-98aeb7988cd2" "locations"'
         ' "tcp://10.0.2.1:80"',
-        duration_unit="ms",
     ),
     "syslog": Line(
         "a line of RFC 5424",

@@ -43,6 +43,7 @@ class ZeekLog(Log):
     """Lines below a header. Joined logs have several headers."""
 
     format: str = "zeek"
+    duration_unit: str | None = "s"
     fault: str = "it does not have the fields of the header above it"
     what: ClassVar = "Zeek"
     marker: ClassVar = "#fields"
@@ -97,7 +98,7 @@ class W3cLog(ZeekLog):
     """The W3C's extended log file format, which IIS writes."""
 
     format: str = "w3c"
-    duration_unit: str = "ms"
+    duration_unit: str | None = "ms"
     time_is: str = "end"
     what = "W3C"
     marker = "#Fields"

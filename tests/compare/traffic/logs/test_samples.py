@@ -31,8 +31,8 @@ EXPECTED = {
     "events.json request_id": (3, 1),
     "access.log* client": (4, 0),
     "access.log extra1": (3, 2),
-    "alb.log target_processing_time": (4, 3),
-    "elb.log target_processing_time": (2, 1),
+    "alb.log target_processing_time": (5, 3),
+    "elb.log target_processing_time": (3, 1),
     "haproxy.log total_time": (4, 2),
     "envoy.log duration": (3, 2),
     "iis.log time-taken": (3, 2),
@@ -44,7 +44,7 @@ EXPECTED = {
 }
 """Log and column besides the time: starts or touches, and cancels."""
 
-WITHOUT_START = {"access.log", "alb.log", "elb.log"}
+WITHOUT_START = {"access.log"}
 """Logs of ends with a request that has no duration."""
 
 OTHERS = {"spans", "app.txt", "own.log"}
