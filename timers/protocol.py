@@ -17,6 +17,11 @@ was last armed and the scheme's parameters: `due_at` of the traits' rounding. `a
 timers with due_at <= now, ordered by `fired_at`; one big jump and many small ones return the same
 rows. A timer that is due but not yet delivered is still pending: it can be cancelled or re-armed.
 
+**A limit.** `advance(now, limit)` returns at most `limit` rows, so a burst can be divided. When
+that number is reached, the clock stays at the `fired_at` of the last row. Whatever else is due by
+`now` is still pending, and the next `advance` goes on with it. There may be more if
+`timer.now < now`, and there is if `next_expiry() == timer.now`.
+
 **Handles** are positive int64 values. A handle dies when its timer fires or is cancelled. A dead or
 unknown handle is harmless: `cancel` and `reschedule` return False. A timer cannot recognise handles
 that belong to another timer. The function `place_of` (`from timers import place_of`) returns a
@@ -36,9 +41,9 @@ middle of a call they may call the same timer: all methods are allowed, except t
 the middle of another raises NestedCallError. A signal handler may raise. Each method takes effect
 in its last step, so a call that is interrupted before it has changed nothing. Only timers that an
 interrupted `advance` has taken out, or one without memory for its result, stay out: the next
-`advance` returns them first, with `fired_at` unchanged. Until then, `now` is the moment that the
-clock had reached, and `next_expiry` and `next_wakeup` return `now`. These timers are not pending:
-`len` does not count them, and `cancel` and `reschedule` return False.
+`advance` returns them first, with `fired_at` unchanged; they count towards its limit. Until then,
+`now` is the moment that the clock had reached, and `next_expiry` and `next_wakeup` return `now`.
+These timers are not pending: `len` does not count them, and `cancel` and `reschedule` return False.
 
 A timer whose traits are not `interruptible`, such as the baseline in plain Python, refuses every
 nested call, and an exception raised in the middle of a call may lose the timers of that call.
@@ -84,7 +89,7 @@ class Timer(Protocol):
     @property
     @abstractmethod
     def now(self) -> int:
-        """The clock: the argument of the last `advance`; initially `start`."""
+        """The clock: where the last `advance` took it; initially `start`."""
 
     @property
     @abstractmethod
@@ -118,8 +123,11 @@ class Timer(Protocol):
         """Give a pending timer a new deadline; it keeps its handle. False if it is not pending."""
 
     @abstractmethod
-    def advance(self, now: int) -> Expired:
-        """Move the clock to `now` and return the timers that fired."""
+    def advance(self, now: int, limit: int | None = None) -> Expired:
+        """Move the clock to `now` and return the timers that fired, at most `limit` of them.
+
+        At the limit, the clock stays at the `fired_at` of the last.
+        """
 
     @abstractmethod
     def next_expiry(self) -> int | None:

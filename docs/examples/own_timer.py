@@ -86,13 +86,17 @@ class CoarseBuckets(Timer):
         self._file(handle, deadline)
         return True
 
-    def advance(self, now):
-        self.now = now
-        rows = []
-        for moment in sorted(moment for moment in self._buckets if moment <= now):
-            for handle, deadline in self._buckets.pop(moment).items():
-                del self._bucket_of[handle]
-                rows.append((handle, deadline, moment))
+    def advance(self, now, limit=None):
+        moments = sorted(moment for moment in self._buckets if moment <= now)
+        due = [
+            (handle, deadline, moment)
+            for moment in moments
+            for handle, deadline in self._buckets[moment].items()
+        ]
+        rows = due[:limit]
+        for handle, _, _ in rows:
+            self.cancel(handle)
+        self.now = rows[-1][2] if len(rows) == limit else now
         return Expired(*np.array(rows, np.int64).reshape(-1, 3).T)
 
     def next_expiry(self):

@@ -27,8 +27,8 @@ class Late(HeapqDelayQueue):
 class Twice(HeapqDelayQueue):
     """Delivers every timer twice."""
 
-    def advance(self, now):
-        return Expired(*(np.repeat(column, 2) for column in super().advance(now)))
+    def advance(self, now, limit=None):
+        return Expired(*(np.repeat(column, 2) for column in super().advance(now, limit)))
 
 
 class Asleep(HeapqDelayQueue):
@@ -53,8 +53,8 @@ class Moody(HeapqDelayQueue):
 
     traits = dataclasses.replace(HeapqDelayQueue.traits, order="unspecified")
 
-    def advance(self, now):
-        rows = super().advance(now)
+    def advance(self, now, limit=None):
+        rows = super().advance(now, limit)
         order = np.arange(len(rows.handles))
         if self._turn:
             order = np.lexsort((-rows.handles, rows.fired_at))
@@ -118,8 +118,8 @@ class Timed(HeapqDelayQueue):
         self.spend(self.RESCHEDULE)
         return super().reschedule(handle, deadline)
 
-    def advance(self, now):
-        rows = super().advance(now)
+    def advance(self, now, limit=None):
+        rows = super().advance(now, limit)
         self.spend(self.ADVANCE + self.FIRE * len(rows.handles))
         return rows
 

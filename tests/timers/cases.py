@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from compare.trial.peers import conformance
-from compare.trial.peers.conformance import assert_fired, rotation_of, rows_of
+from compare.trial.peers.conformance import advance_model, rotation_of, rows_of
 from compare.trial.peers.model import Model, Row
 from timers.kernels import delay_queue, dispatch
 from timers.kernels.dispatch import ARRIVED, FILLED
@@ -193,16 +193,16 @@ class Pair:
         assert rescheduled is self.model.reschedule(handle, deadline)
         return rescheduled
 
-    def advance(self, now: int) -> list[Row]:
+    def advance(self, now: int, limit: int | None = None) -> list[Row]:
         """Advance both, compare, and return the timer's rows."""
-        rows = self.advance_unchecked(now)
+        rows = self.advance_unchecked(now, limit)
         self.agree()
         return rows
 
-    def advance_unchecked(self, now: int) -> list[Row]:
+    def advance_unchecked(self, now: int, limit: int | None = None) -> list[Row]:
         """`advance` without a look at the timer's inside: for steps by the thousand."""
-        expired = self.timer.advance(now)
-        assert_fired(expired, self.model.advance(now), self.case.traits)
+        expired = self.timer.advance(now, limit)
+        advance_model(self.model, now, limit, expired, self.case.traits)
         return rows_of(expired)
 
     def finish(self) -> list[Row]:

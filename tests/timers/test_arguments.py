@@ -134,6 +134,19 @@ def test_moment_out_of_range_is_refused_with_its_value(case: Case) -> None:
 
 
 @every_timer
+def test_a_limit_is_an_integer_of_at_least_one(case: Case) -> None:
+    pair, _ = at_work(case)
+    for value in NO_INTEGERS:
+        if value is not None:
+            message = refused(pair, TimeTypeError, pair.timer.advance, 100, value)
+            assert message.startswith("limit must be an integer")
+    for value in (0, -1, LIMIT + 1):
+        message = refused(pair, ParameterError, pair.timer.advance, 100, value)
+        assert message == f"limit must lie in [1, {LIMIT}], not {value}"
+    assert len(pair.advance(LIMIT, np.int8(1))) == 1
+
+
+@every_timer
 def test_advance_backwards_is_refused_with_both_moments(case: Case) -> None:
     pair, _ = at_work(case)
     message = refused(pair, ClockError, lambda: pair.timer.advance(49))

@@ -25,7 +25,8 @@ STARTS = (0, 2**62 - 1, LIMIT - 700)
 
 Step = tuple[Any, ...]
 """A method of the timer and its arguments. A moment counts from the first value of the clock, and a
-handle is the number of its timer in the order of arming. "walk" advances unit by unit."""
+handle is the number of its timer in the order of arming. "walk" advances unit by unit, and "divide"
+advances to a moment with a limit of rows, once or as often as it takes."""
 
 
 def after(*delays: int) -> list[Step]:
@@ -150,6 +151,21 @@ BOUNDARIES: dict[str, list[Step]] = {
     ],
     # More than the first buffer of expired rows holds.
     "all timers with one deadline fire together": [*after(*[77] * 700), ("advance", 300)],
+    "a burst within one unit is divided": [*after(*[77] * 20), ("divide", 3, 300)],
+    # Divided after 4, in the middle of 5, and after 6 units; the last limit is reached at the end.
+    "a burst of many units is divided": [
+        *after(*range(1, 5), *[5] * 5, 6, 7, 8, 300, 300, 600),
+        ("divide", 4, 400),
+        ("divide", 1, 600),
+    ],
+    "what a limit has left can be cancelled and re-armed": [
+        *after(5, 5, 5, 6, 300),
+        ("divide once", 2, 400),
+        *(("cancel", k) for k in range(3)),
+        ("reschedule", 3, 350),
+        *after(0, -1, 1),
+        ("divide", 1, 400),
+    ],
     # A re-arm is a new arming, even to the same deadline.
     "equal deadlines fire in the order of arming, where that is declared (libuv)": [
         *after(*[100] * 50),
@@ -184,6 +200,11 @@ def play(pair: Pair, start: int, steps: list[Step]) -> None:
             case "advance":
                 pair.agree()
                 pair.advance(moment)
+            case "divide once":
+                pair.advance(moment, number)
+            case "divide":
+                while len(pair.advance(moment, number)) == number:
+                    pass
             case "walk":
                 for now in range(pair.timer.now, moment):
                     pair.advance_unchecked(now + 1)

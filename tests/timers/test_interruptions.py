@@ -159,6 +159,21 @@ def test_what_has_fired_waits_for_the_next_advance(
 
 
 @every_timer
+def test_what_has_fired_comes_out_within_a_limit(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer, early, late = cut_short(case, monkeypatch)
+    rows = []
+    for size in (120, 120, 62):
+        assert timer.next_expiry() == timer.now
+        part = rows_of(timer.advance(LIMIT, 120))
+        assert len(part) == size
+        rows += part
+    assert [row.handle for row in rows] == [*early, *late]
+    assert timer.next_expiry() is None
+
+
+@every_timer
 def test_an_advance_that_was_given_up_halfway_goes_no_further_than_the_next_one(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:

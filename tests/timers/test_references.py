@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compare.trial.peers.conformance import assert_fired
 from compare.trial.peers.model import Row
 from tests.references import REFERENCES
 from tests.references.common import Armed
-from tests.timers.cases import CASES, Case, advance_into, assert_fired
+from tests.timers.cases import CASES, Case, advance_into
 from timers.kernels import dispatch
 from timers.limits import LIMIT
 from timers.protocol import Expired
@@ -120,6 +121,7 @@ class Twins:
             part, done = advance_into(self.timer, now, rows)
             if not done:
                 assert part.size == rows
+                assert self.timer.now == part["fired_at"][-1]
                 self.timer.check()
             for handle in part["handle"].tolist():
                 del self.pending[handle]

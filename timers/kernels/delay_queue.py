@@ -43,6 +43,7 @@ from timers.kernels.pool import (
     PENDING,
     RETIRED,
     aligned,
+    is_full,
     is_replaced,
     move_cells,
 )
@@ -322,6 +323,8 @@ def advance(state, now, out):
         count(counters, TIMERS_TOUCHED, 1)
         remove_entry(nodes, cells, counters, 0)
         release(nodes, cells, place)
+    if is_full(out, n) and cells[NOW] < now:
+        return n, False
     cells[NOW] = now
     return n, True
 

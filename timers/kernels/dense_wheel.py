@@ -70,6 +70,7 @@ from timers.kernels.pool import (
     PENDING,
     RETIRED,
     aligned,
+    is_full,
     is_replaced,
     move_cells,
 )
@@ -408,6 +409,8 @@ def advance(state, now, out):
                 return n, False
         if cells[NOW] >= now:
             return n, True
+        if is_full(out, n):
+            return n, False
         stop, bucket = next_stop(cells)
         if stop == NONE or stop > now:
             cells[NOW] = now

@@ -100,9 +100,10 @@ def reschedule(state, handle, deadline):
 def advance(state, now, out):
     """Move the clock towards `now` and write what fires to `out` (EXPIRY), ordered by `fired_at`.
 
-    Returns the number of rows written and whether the clock has arrived at `now`. If not, `out` is
-    full: call again with the same `now` to resume, even within one unit. `now` is not before the
-    clock. If `out` has no rows, the clock stops at the latest when the first timer is due.
+    Returns the number of rows written, and whether the clock has arrived at `now` and nothing is
+    due. If not, `out` is full, and the clock is at the `fired_at` of its last row: call again to
+    resume, even within one unit. `now` is not before the clock. If `out` has no rows, the clock
+    stops at the latest when the first timer is due.
     """
 
 

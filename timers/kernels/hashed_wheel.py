@@ -52,6 +52,7 @@ from timers.kernels.pool import (
     earliest_in,
     enlarged_pool,
     is_empty,
+    is_full,
     link,
     link_marked,
     move_pool,
@@ -245,7 +246,7 @@ def advance(state, now, out):
         before = n
         n = deliver(nodes, cells, bucket, out, n)
         count(counters, TIMERS_TOUCHED, n - before)
-        if not is_empty(nodes, bucket):
+        if not is_empty(nodes, bucket) or (is_full(out, n) and cells[NOW] < now):
             return n, False
         if (
             cells[CURRENT_TICK] - quiet_since >= cells[WHEEL_SIZE]

@@ -70,6 +70,7 @@ from timers.kernels.pool import (
     dump,
     enlarged_pool,
     is_empty,
+    is_full,
     link,
     move_pool,
     quotient,
@@ -280,7 +281,7 @@ def advance(state, now, out):
         before = n
         n = deliver(nodes, cells, DUE, out, n)
         count(counters, TIMERS_TOUCHED, n - before)
-        if not is_empty(nodes, DUE):
+        if not is_empty(nodes, DUE) or (is_full(out, n) and cells[NOW] < now):
             return n, False
         if cells[QUEUED] == 0 or nodes[cells[cells[QUEUE]]]["deadline"] > now:
             cells[NOW] = now

@@ -277,6 +277,12 @@ def deliver(nodes, cells, bucket, out, n):
 
 
 @inlined
+def is_full(out, n):
+    """Return whether the `n` rows that an advance has written fill `out`, if it has any rows."""
+    return 0 < n == out.size
+
+
+@inlined
 def earliest_in(nodes, bucket):
     """The earliest deadline in a bucket, LIMIT if it is empty. O(timers in it)."""
     earliest = LIMIT

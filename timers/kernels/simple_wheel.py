@@ -43,6 +43,7 @@ from timers.kernels.pool import (
     earliest_in,
     enlarged_pool,
     is_empty,
+    is_full,
     link,
     link_marked,
     move_pool,
@@ -178,6 +179,8 @@ def advance(state, now, out):
             return n, False
         if cells[NOW] >= now:
             return n, True
+        if is_full(out, n):
+            return n, False
         stop = next_stop(nodes, cells)
         if stop == NONE or stop > now:
             cells[NOW] = now

@@ -29,6 +29,7 @@ from timers.kernels.pool import (
     enlarged_pool,
     handle_of,
     is_empty,
+    is_full,
     link,
     move_pool,
     release,
@@ -173,6 +174,8 @@ def advance(state, now, out):
         count(counters, TIMERS_TOUCHED, 1)
         unlink(nodes, i)
         release(nodes, cells, i)
+    if is_full(out, n) and cells[NOW] < now:
+        return n, False
     cells[NOW] = now
     return n, True
 

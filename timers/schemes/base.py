@@ -114,6 +114,19 @@ def no_expiries() -> Expired:
     return tuple.__new__(Expired, (_EMPTY[:], _EMPTY[:], _EMPTY[:]))
 
 
+def _divided(parts: list[Part], limit: int) -> tuple[list[Part], list[Part]]:
+    """Divide parts after `limit` filled rows."""
+    for k, part in enumerate(parts):
+        rows = filled(part)
+        if rows.size > limit:
+            first, rest = new_part(limit), new_part(rows.size - limit)
+            first[1:], rest[1:] = rows[:limit], rows[limit:]
+            first[0][FILLED], rest[0][FILLED] = limit, rows.size - limit
+            return [*parts[:k], first], [rest, *parts[k + 1 :]]
+        limit -= rows.size
+    return parts, []
+
+
 def _joined(parts: list[Part]) -> Expired:
     """The filled rows of parts, in order."""
     if len(parts) == 1:  # usually; copies take less time than `concatenate`
@@ -170,7 +183,7 @@ class KernelTimer(NotCopied):
 
     @property
     def now(self) -> int:
-        """The clock: the argument of the last `advance`, initially `start`. O(1).
+        """The clock: where the last `advance` took it, initially `start`. O(1).
 
         >>> from timers import DelayQueue
         >>> DelayQueue(start=5).now
@@ -339,15 +352,18 @@ class KernelTimer(NotCopied):
         moved: bool | None = self._call.reschedule(nodes, cells, counters, handle, deadline)
         return self._run(0, self._call.reschedule, handle, deadline) if moved is None else moved
 
-    def advance(self, now: int) -> Expired:
+    def advance(self, now: int, limit: int | None = None) -> Expired:
         """Move the clock to `now` and return the timers that fired, ordered by `fired_at`.
 
         A second call with the same `now` returns timers that were scheduled overdue in between.
+        With a `limit`, at most so many timers fire. When so many have, the clock stays at the
+        `fired_at` of the last. The others are still pending, and the next call goes on with them.
 
         Raises:
-            TimeTypeError: `now` is not an integer.
-            TimeRangeError: it is outside [0, 2**63 - 1].
-            ClockError: it is before the timer's clock.
+            TimeTypeError: `now` or the limit is not an integer.
+            TimeRangeError: `now` is outside [0, 2**63 - 1].
+            ParameterError: the limit is below 1.
+            ClockError: `now` is before the timer's clock.
             CapacityError: no memory for the expired timers; the next `advance` returns them.
             NestedCallError: a finalizer or signal handler calls it in the middle of another.
 
@@ -357,9 +373,16 @@ class KernelTimer(NotCopied):
         >>> expired = timer.advance(25)
         >>> expired.deadlines, expired.fired_at
         (array([10, 20]), array([10, 20]))
+        >>> handles = timer.schedule_many([40, 41, 42])
+        >>> timer.advance(50, limit=2).deadlines, timer.now, timer.next_expiry()
+        (array([30, 40]), 40, 41)
         """
         if type(now) is not int or not 0 <= now <= LIMIT:
             now = as_time(now, "now")
+        if limit is None:
+            limit = LIMIT
+        elif type(limit) is not int or not 1 <= limit <= LIMIT:
+            limit = as_parameter(limit, "limit", 1, LIMIT)
         if self._advancing:
             raise NestedCallError(NESTED)
         try:
@@ -368,8 +391,8 @@ class KernelTimer(NotCopied):
             outcome = self._call.advance(nodes, cells, counters, now, _NO_ROOM)
             if outcome == ARRIVED and not self._fired:
                 return no_expiries()
-            expired = self._fire(now, outcome)
-            self._fired = []  # Python runs nothing else between this step and `return`
+            expired, rest = self._fire(now, outcome, limit)
+            self._fired = rest  # Python runs nothing else between this step and `return`
             return expired
         finally:
             self._advancing = False
@@ -564,23 +587,31 @@ class KernelTimer(NotCopied):
                     f"no memory for {extra} more timers besides the {len(self)} pending"
                 ) from None
 
-    def _fire(self, now: int, outcome: int | None) -> Expired:
-        """The rest of an `advance`, if something is due or has fired before."""
+    def _fire(self, now: int, outcome: int | None, limit: int) -> tuple[Expired, list[Part]]:
+        """The rest of an `advance`, if something is due or has fired before.
+
+        Returns the result, and what an interrupted `advance` has left beyond the limit.
+        """
         if outcome is None:
             outcome = self._run(0, self._call.advance, now, _NO_ROOM)
         if outcome == BACKWARDS:
             raise ClockError(f"now {now} is before the timer's clock {self.now}")
-        rows = _FIRST_ROWS
-        while outcome == FULL:
+        room = limit
+        if self._fired:  # by an advance that was interrupted
+            room -= sum([part.item(0)[0] for part in self._fired])
+        rows = _FIRST_ROWS if room > _FIRST_ROWS else room
+        while outcome == FULL and room > 0:
             try:
                 part = new_part(rows)
                 self._fired.append(part)  # before it is filled, so that no row can be lost
             except MemoryError:
                 raise CapacityError(f"no memory for {rows} more expired timers") from None
             outcome = self._run(0, self._call.advance, now, part)
-            rows = min(rows * _GROWTH, _MAX_ROWS)
+            room -= rows
+            rows = min(rows * _GROWTH, _MAX_ROWS, room)
         try:
-            return _joined(self._fired) if self._fired else no_expiries()
+            parts, rest = (self._fired, []) if room >= 0 else _divided(self._fired, limit)
+            return (_joined(parts) if parts else no_expiries()), rest
         except MemoryError:
             raise CapacityError(
                 "no memory for the expired timers; the next advance returns them"

@@ -76,8 +76,9 @@ class HeapqDelayQueue(NotCopied, Timer):
     def reschedule(self, handle: int, deadline: int) -> bool:
         return self._change(as_integer(handle, "handle"), as_time(deadline, "deadline")) > 0
 
-    def advance(self, now: int) -> Expired:
+    def advance(self, now: int, limit: int | None = None) -> Expired:
         now = as_time(now, "now")
+        limit = LIMIT if limit is None else as_parameter(limit, "limit", 1, LIMIT)
         if self._busy:
             raise NestedCallError(NESTED)
         self._busy = True
@@ -87,8 +88,8 @@ class HeapqDelayQueue(NotCopied, Timer):
             if 2 * len(self._armed) < len(self._heap) > 64:  # most are stale; asyncio does the same
                 self._heap = list(self._armed.values())
                 heapq.heapify(self._heap)
-            rows = self._fire(now)
-            self.now = now
+            rows = self._fire(now, limit)
+            self.now = now if len(rows) < limit else rows[-1][2]
         finally:
             self._busy = False
         return Expired(*np.array(rows, np.int64).T.copy()) if rows else no_expiries()
@@ -141,9 +142,9 @@ class HeapqDelayQueue(NotCopied, Timer):
         finally:
             self._busy = False
 
-    def _fire(self, now: int) -> list[tuple[int, int, int]]:
-        rows = []
-        while (entry := self._earliest()) and entry[0] <= now:
+    def _fire(self, now: int, limit: int) -> list[tuple[int, int, int]]:
+        rows: list[tuple[int, int, int]] = []
+        while len(rows) < limit and (entry := self._earliest()) and entry[0] <= now:
             deadline, _, handle = heapq.heappop(self._heap)
             self._release(handle)
             rows.append((handle, deadline, max(self.now, deadline)))

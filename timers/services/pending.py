@@ -278,8 +278,12 @@ class Pending:
         finally:
             self.busy = False
 
-    def collect(self, now: int) -> None:
-        """Advance the timer to the moment `now`, and append what is due to `due`.
+    def collect(self, now: int) -> bool:
+        """Advance the timer towards the moment `now`, and append what is due to `due`.
+
+        In a burst it stops after BATCH entries, so that what their callbacks ask for is not behind
+        the whole burst, and `due` stays short. Within a unit it does not stop: there, the entries
+        are sorted. Returns whether the timer has arrived.
 
         Raises:
             ClockError: if `now` is earlier than the last one.
@@ -293,8 +297,14 @@ class Pending:
             self._apply()
             unit = min((now - self.origin) // self.unit_ns, LIMIT - self.start_unit)
             self.latest, self.unsettled = now, True
-            self._take(self.timer.advance(self.start_unit + unit).handles)
+            timer, target, arrived = self.timer, self.start_unit + unit, True
+            handles = timer.advance(target, BATCH).handles.tolist()
+            if len(handles) == BATCH:
+                handles += timer.advance(timer.now).handles.tolist()
+                arrived = timer.now == target
+            self._take(handles)
             self.unsettled = False
+            return arrived
         finally:
             self.busy = False
 
@@ -364,12 +374,10 @@ class Pending:
             elif entry._moment != moment:
                 self.move(entry, entry._moment)
 
-    def _take(self, handles: Int64s) -> None:
+    def _take(self, handles: list[int]) -> None:
         """Append to `due` what the timer has returned: within a unit, by nanoseconds."""
-        if not handles.size:
-            return
         calls, due = self.calls, []
-        for handle in handles.tolist():
+        for handle in handles:
             place = handle & PLACE_MASK
             entry = calls[place] if place < len(calls) else None
             # After an `advance` without memory, the next one returns rows of entries that have

@@ -226,12 +226,13 @@ class SystemTimer(CallScheduler):
     def _turn(self) -> int | None:
         """Run what is due; returns the moment of the next turn, None if nothing is pending."""
         pending = self._pending
-        now = pending.now()
-        with pending.lock:
-            pending.alarm = AWAKE
-            pending.collect(now)
-        while pending.due:
-            self._run_next()
+        now, arrived = pending.now(), False
+        while not arrived:
+            with pending.lock:
+                pending.alarm = AWAKE
+                arrived = pending.collect(now)
+            while pending.due:
+                self._run_next()
         with pending.lock:
             moment = pending.next_moment()
             self._next_due = NEVER if moment is None else moment

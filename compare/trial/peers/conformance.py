@@ -67,6 +67,7 @@ whens: st.SearchStrategy[When] = st.one_of(
 )
 picks = st.integers(0, 2**16)  # which of the known handles, modulo how many there are
 batches = st.lists(whens, max_size=12)
+limits = st.none() | st.integers(1, 8)  # of rows; fewer than timers with equal deadlines
 foreign = st.one_of(
     st.integers(-3, 3),
     st.sampled_from(
@@ -101,6 +102,14 @@ def assert_fired(expired: Expired, expected: list[Row], traits: Traits) -> None:
         assert rows == expected
     else:
         assert sorted(rows) == sorted(expected)
+
+
+def advance_model(
+    model: Model, now: int, limit: int | None, expired: Expired, traits: Traits
+) -> None:
+    """Advance the model, and assert that `expired` is what it expects."""
+    chosen = expired.handles.tolist() if traits.order == "unspecified" else ()
+    assert_fired(expired, model.advance(now, limit, chosen), traits)
 
 
 def agree(timer: Any, model: Model) -> None:
@@ -239,14 +248,21 @@ class TimerMachine(RuleBasedStateMachine):
     def advance_a_little(self, delta: int) -> None:
         self.advance(self.model.now + delta)
 
-    @rule(when=whens)
-    def advance_to(self, when: When) -> None:
-        self.advance(self.moment(when))
+    @rule(when=whens, limit=limits)
+    def advance_to(self, when: When, limit: int | None) -> None:
+        self.advance(self.moment(when), limit)
 
-    @rule(pick=picks, moment=st.sampled_from(["deadline", "due_at"]), offset=st.integers(-1, 1))
-    def advance_around_a_pending_timer(self, pick: int, moment: str, offset: int) -> None:
+    @rule(
+        pick=picks,
+        moment=st.sampled_from(["deadline", "due_at"]),
+        offset=st.integers(-1, 1),
+        limit=limits,
+    )
+    def advance_around_a_pending_timer(
+        self, pick: int, moment: str, offset: int, limit: int | None
+    ) -> None:
         if self.model.pending:
-            self.advance(getattr(self.model.pending[self.pending(pick)], moment) + offset)
+            self.advance(getattr(self.model.pending[self.pending(pick)], moment) + offset, limit)
 
     @rule(levels=st.integers(1, 4), offset=st.integers(-1, 1))
     def advance_to_a_rotation(self, levels: int, offset: int) -> None:
@@ -343,12 +359,12 @@ class TimerMachine(RuleBasedStateMachine):
         )
         return True
 
-    def advance(self, now: int) -> int:
+    def advance(self, now: int, limit: int | None = None) -> int:
         """Advance both (never backwards, never past the range); returns how many fired."""
         now = min(max(now, self.model.now), LIMIT)
-        expired = self.timer.advance(now)
+        expired = self.timer.advance(now) if limit is None else self.timer.advance(now, limit)
         assert all(column.dtype == np.int64 and column.ndim == 1 for column in expired)
-        assert_fired(expired, self.model.advance(now), self.timer.traits)
+        advance_model(self.model, now, limit, expired, self.timer.traits)
         return len(expired.handles)
 
 

@@ -5,7 +5,7 @@ looks at all of them whenever it is asked anything. It makes no handles: the cal
 handle that the real timer returned.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from timers.errors import ClockError
@@ -79,19 +79,24 @@ class Model:
         """Re-arm one after the other."""
         return [self.reschedule(*pair) for pair in zip(handles, deadlines, strict=True)]
 
-    def advance(self, now: int) -> list[Row]:
-        """Return the rows that fire in FIFO order: by fired_at, then deadline, then last arming."""
+    def advance(self, now: int, limit: int | None = None, first: Collection[int] = ()) -> list[Row]:
+        """Return the rows that fire in FIFO order: by fired_at, then deadline, then last arming.
+
+        At one moment, the timers with the handles `first` come first. In an unspecified order,
+        these are the ones that the real timer chose at its limit.
+        """
         if now < self.now:
             raise ClockError(f"now {now} lies before {self.now}")
-        fired = [
-            (t.due_at, t.deadline, t.arming, handle)
+        due = sorted(
+            (t.due_at, handle not in first, t.deadline, t.arming, handle)
             for handle, t in self.pending.items()
             if t.due_at <= now
-        ]
-        self.now = now
-        for *_, handle in fired:
-            del self.pending[handle]
-        return [Row(handle, deadline, due_at) for due_at, deadline, _, handle in sorted(fired)]
+        )
+        fired = [Row(handle, deadline, due_at) for due_at, _, deadline, _, handle in due[:limit]]
+        self.now = fired[-1].fired_at if len(fired) == limit else now
+        for row in fired:
+            del self.pending[row.handle]
+        return fired
 
     def next_expiry(self) -> int | None:
         """Return the next fired_at, exactly."""

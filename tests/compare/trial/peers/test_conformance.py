@@ -42,8 +42,8 @@ class NoGenerations(HeapqDelayQueue):
     def reschedule(self, handle, deadline):
         return super().reschedule(self._real.get(handle, handle), deadline)
 
-    def advance(self, now):
-        rows = super().advance(now)
+    def advance(self, now, limit=None):
+        rows = super().advance(now, limit)
         places = {real: place for place, real in self._real.items()}
         fired = [places.get(real, real) for real in rows.handles.tolist()]
         for place in fired:

@@ -60,8 +60,8 @@ class HeldBack(HeapqDelayQueue):
     def __len__(self):
         return super().__len__() + len(self._held)
 
-    def advance(self, now):
-        columns = [column.tolist() for column in super().advance(now)]
+    def advance(self, now, limit=None):
+        columns = [column.tolist() for column in super().advance(now, limit)]
         self._held += zip(*columns, strict=True)
         count = sum(fired_at <= now - 500 for _, _, fired_at in self._held)
         rows, self._held = self._held[:count], self._held[count:]
