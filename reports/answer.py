@@ -11,6 +11,7 @@ from typing import Any
 from compare.base import formats
 from compare.trial.advice.choice import ENOUGH, MODELLED, NEAR, USUAL
 from compare.trial.advice.cost import STEPS
+from compare.trial.bench import peers
 from compare.trial.bench.callers import (
     BATCH,
     BATCHES,
@@ -20,11 +21,13 @@ from compare.trial.bench.callers import (
     PYTHON,
     SERVICE,
 )
+from compare.trial.bench.work import UNIT
 from compare.trial.results.metrics import TIMED
 from compare.trial.results.schema import MEMORY
 from reports.select import pivot
 from reports.statistics import Estimate
-from reports.summary import StoredContestant, StoredSource, Summary
+from reports.summary import StoredContestant, StoredPeer, StoredSource, Summary
+from timers.limits import LIMIT
 from timers.registry import TIMERS
 
 CHEAP = 1e6
@@ -70,12 +73,16 @@ Cost = list[float]
 
 
 def costs_of(summary: Summary, caller: str) -> dict[int, dict[int, list[Cost]]]:
-    """Contestant -> size -> the costs of METRICS; without those that lack one."""
+    """Contestant -> size -> the costs of METRICS; without those that lack one.
+
+    Peers are numbered after the contestants.
+    """
     found = pivot(
         summary.where(subject=caller, metric=METRICS).figures, "contestant", "size", "metric"
     )
     costs: dict[int, dict[int, list[Cost]]] = {}
-    for number, timer in enumerate(summary.contestants):
+    timers: list[StoredContestant | StoredPeer] = [*summary.contestants, *summary.peers]
+    for number, timer in enumerate(timers):
         by_size = {
             size: [cost(figures[name]) for name in METRICS]
             for size, figures in found.get(timer.label, {}).items()
@@ -98,17 +105,21 @@ def competing(summary: Summary) -> dict[int, StoredContestant]:
 
 
 def data(summary: Summary) -> dict[str, Any]:
-    """Everything that the script needs; numbers of timers are those of `summary.contestants`."""
+    """Everything that the script needs; timers have numbers, contestants first and then peers."""
     callers = {
         caller: {"title": title, "meaning": meaning, "costs": costs}
         for caller, (title, meaning) in TITLES.items()
         if (costs := costs_of(summary, caller))
     }
+    callers |= _languages(summary)
     windows = {timer.precision: timer for timer in competing(summary).values()}
     order = sorted(windows.values(), key=lambda timer: max(map(abs, timer.lateness)))
     sources = sorted(summary.sources, key=lambda source: not source.own)
     return {
-        "timers": [_timer(summary, timer) for timer in summary.contestants],
+        "timers": [
+            *(_timer(summary, timer) for timer in summary.contestants),
+            *(_peer(summary, peer) for peer in summary.peers),
+        ],
         "precisions": [summary.contestants.index(timer) for timer in order],
         "callers": callers,
         "rates": RATES,
@@ -144,6 +155,39 @@ def _timer(summary: Summary, timer: StoredContestant) -> dict[str, Any]:
         "unit": timer.traits["unit"],
         "memory": memory("at_rest"),  # bytes for each timer, by capacity
         "pause": memory("pause"),  # ms, by capacity
+    }
+
+
+def _languages(summary: Summary) -> dict[str, Any]:
+    """A caller for each language of the peers. Python calls the project's own timers."""
+    costs, first = costs_of(summary, peers.CALLER), len(summary.contestants)
+    callers: dict[str, Any] = {}
+    for number, by_size in costs.items():
+        language = summary.peers[number - first].facts["language"]
+        if language != "Python":
+            meaning = (
+                f"It has a timer that is written in {language}, which the run timed as a peer."
+            )
+            new = {"title": f"a {language} program", "meaning": meaning, "costs": {}}
+            callers.setdefault(f"{peers.CALLER} {language}", new)["costs"][number] = by_size
+    return callers
+
+
+def _peer(summary: Summary, peer: StoredPeer) -> dict[str, Any]:
+    low, high = peer.facts.get("lateness") or (0, LIMIT)
+    grown = summary.where(contestant=peer.name, metric=peers.MEMORY).figures
+    return {
+        "name": ", ".join(filter(None, (peer.name, peer.facts["library"]))),
+        "code": [],
+        "fires": peer.facts["rounding"] or "",
+        "exact": low == high == 0,
+        "default": True,
+        "usual": False,
+        "low": low,
+        "high": high,
+        "unit": UNIT,
+        "memory": {key.size: each.value for key, each in grown.items()},
+        "pause": {},
     }
 
 

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from compare.base import formats
 from compare.trial.bench.callers import METRICS
-from compare.trial.bench.peers import METRIC as PEER_TIME
-from compare.trial.bench.peers import SUBJECTS
+from compare.trial.bench.peers import MEMORY as PEER_MEMORY
+from compare.trial.bench.peers import METRIC, SINGLE, SUBJECTS
+from compare.trial.bench.task import HOLD
 from compare.trial.replay.engine import OPERATIONS_AT_ONCE
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import is_counter
@@ -196,45 +197,82 @@ def peers_lead(summary: Summary) -> str:
     """What was compared, and which peers are missing and why."""
     missing = [f"{peer.name}: {peer.problem}." for peer in summary.peers if peer.problem]
     text = (
-        "The same tapes in other languages: wall time per operation, in turns with the project's "
-        "timers. Each peer was first checked, and one that disagrees was not timed. Expiry "
-        "follows hold: the clock moves unit by unit or from wake-up to wake-up, as the peer "
-        "declares."
+        "The same tapes in other languages: CPU time per operation, in turns with the project's "
+        "timers. Each peer was first checked, and one that disagrees was not timed. For expiry, "
+        "the clock moves unit by unit until all timers have fired. Single operations were timed "
+        "on their own, with one reading of the clock in each: for expiry, a step of the clock."
     )
     return " ".join([text, *(["Not timed:"] if missing else []), *missing])
 
 
 def peers(summary: Summary) -> Table:
-    """The times of peers and of the project's timers beside them."""
-    if not summary.peers:
-        return Table("peers", "Timers of other languages", ("figure",), {})
-    timed = where(summary.figures, metric=PEER_TIME)
-    times = {
-        (subject, size): pivot(where(timed, subject=subject, size=size), "contestant")
-        for size in sorted({key.size for key in timed if key.size is not None})
-        for subject in SUBJECTS
-    }
-
-    def row(label: str, facts: Mapping[str, str | None], problem: str = "") -> Row:
-        words = {name: Entry(facts.get(name) or NOTHING.text) for name in _FACTS}
-        for (subject, size), column in times.items():
-            heading = f"{SUBJECTS[subject]} at {formats.size(size)} [ns]"
-            words[heading] = cell("range", PEER_TIME, column[label]) if label in column else NOTHING
-        if problem:
-            words["remark"] = Entry(problem)
-        return plain_row(words)
-
-    rows: dict[Subject, Row] = {
-        peer: row(peer.name, peer.facts, peer.problem) for peer in summary.peers
-    }
-    for timer in summary.contestants:
-        facts = {"language": "Python, compiled" if timer.compiled else "Python"}
-        facts |= {"scheme": timer.traits["scheme"], "rounding": timer.precision}
-        rows[timer] = row(timer.label, facts | {"library": "wheelwork"})
-    return Table("peers", "Timers of other languages", ("figure",), rows, "Median and range.")
+    """The peers, and what is known about them."""
+    rows: dict[Subject, Row] = {}
+    for peer in summary.peers:
+        words = {name: Entry(peer.facts.get(name) or NOTHING.text) for name in _FACTS}
+        if peer.problem:
+            words["remark"] = Entry(peer.problem)
+        rows[peer] = plain_row(words)
+    return Table("peers", "Timers of other languages", ("figure",), rows, of="peer")
 
 
 _FACTS = ("language", "library", "scheme", "rounding")
+
+
+def peer_times(summary: Summary) -> Table:
+    """The times of peers, and of the project's timers beside them."""
+    return _of_peers(
+        summary,
+        "peer-times",
+        "Time per operation beside other languages",
+        ("size", "figure"),
+        [(METRIC, subject, (f"{name} [ns]",)) for subject, name in SUBJECTS.items()]
+        + [(PEER_MEMORY, next(iter(SUBJECTS)), ("memory [B]",))],
+        "Median and range. Memory is how much the process grows for each timer.",
+    )
+
+
+def peer_singles(summary: Summary) -> Table:
+    """The quantiles of single operations."""
+    return _of_peers(
+        summary,
+        "peer-singles",
+        "Single operations in other languages, in ns",
+        ("size", "operation", "quantile"),
+        [
+            (metric, subject, (name, metric_named(metric).title.partition(" ")[0]))
+            for subject, name in SUBJECTS.items()
+            for metric in SINGLE
+        ],
+        "A quantile is the end of its bin, up to an eighth above the true time.",
+        {"operation": HOLD.operation},
+    )
+
+
+def _of_peers(
+    summary: Summary,
+    name: str,
+    caption: str,
+    facets: Sequence[str],
+    columns: Sequence[tuple[str, str, Heading]],
+    note: str,
+    chosen: Mapping[str, str] | None = None,
+) -> Table:
+    """A table of peers and contestants. A column is a metric, a subject and facets but the size."""
+    subjects: dict[str, Subject] = {each.label: each for each in summary.peers}
+    subjects |= {each.label: each for each in summary.contestants if summary.peers}
+    metrics = tuple(metric for metric, _, _ in columns)
+    timed = where(summary.figures, metric=metrics, subject=(*SUBJECTS,), contestant=(*subjects,))
+    sizes = sorted({key.size for key in timed if key.size is not None})
+    entries: dict[Subject, dict[Heading, Entry]] = {each: {} for each in subjects.values()}
+    for size in sizes:
+        for metric, subject, heading in columns:
+            at = where(timed, metric=metric, subject=subject, size=size)
+            for label, estimate in pivot(at, "contestant").items():
+                place = (formats.size(size), *heading)
+                entries[subjects[label]][place] = cell("range", metric, estimate)
+    choice = {"size": _largest(sizes)} if sizes else {}
+    return Table(name, caption, facets, entries, note, chosen=choice | dict(chosen or {}))
 
 
 # ---- workloads and traces
@@ -516,7 +554,7 @@ SECTIONS: Mapping[str, Item] = {
         folded=False,
     ),
     "callers": Item("What a program pays", callers_lead, (callers,)),
-    "peers": Item("Timers of other languages", peers_lead, (peers,)),
+    "peers": Item("Timers of other languages", peers_lead, (peers, peer_times, peer_singles)),
     "workloads": Item(
         "Whole workloads: time and precision",
         "Recorded or generated traffic, replayed from the first operation to the last expiry. A "

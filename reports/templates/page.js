@@ -173,7 +173,7 @@ function show(form) {
     const { timer } = found.chosen;
     shown.append(
       element("p", [found.where ? `${found.where}: use ` : "Use ", element("b", timer.name), `. It fires ${timer.fires === "exact" ? "exactly at the deadline" : timer.fires}.`], { class: "headline" }),
-      element("pre", element("code", timer.code.join(pythonic(found.capacity)))),
+      ...(timer.code.length ? [element("pre", element("code", timer.code.join(pythonic(found.capacity))))] : []),
     );
   }
   shown.append(element("p", found.said.join(" ")));
@@ -184,7 +184,7 @@ function show(form) {
   const rows = found.ranking.map(({ number, timer, cost: [median], memory }) => {
     const bar = element("span", "", { class: "cost", style: `width:${Math.max(100 * median / top, 0.5)}%` });
     const cells = [time(median / (found.setting.rate || 1)), bar, ...(found.rated ? [time(median)] : []), times(median / base), timer.fires, memory === null ? "–" : bytes(memory)];
-    const row = element("tr", element("th", timer.name, { scope: "row" }), { "data-series": number });
+    const row = element("tr", element("th", timer.name, { scope: "row" }), timer.code.length ? { "data-series": number } : {});  // peers are not in the legend
     row.append(...cells.map((cell, i) => element("td", cell, cell === bar ? { class: "bars" } : { class: i < cells.length - 2 ? "number" : "" })));
     return row;
   });

@@ -31,6 +31,12 @@ Examples:
     default=_DEFAULT.timers,
 )
 @options.peers()
+@options.option(
+    "--timeout",
+    options.SECONDS,
+    "Time limit for a command of a peer, in seconds; a slower peer is left out.",
+    default=_DEFAULT.timeout,
+)
 @options.option("--sizes", options.COUNTS, "Numbers of pending timers.", default=_DEFAULT.sizes)
 @options.option(
     "--operations", options.COUNT, "Operations per workload.", default=_DEFAULT.operations
@@ -83,13 +89,24 @@ def compare(
 def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
     """The tables of a run at the largest size, with medians; with `whole`, all statistics."""
     from compare.cli import printing
-    from reports.catalogue import MEDIAN, callers, memory, peers, times, workloads
+    from reports.catalogue import (
+        MEDIAN,
+        callers,
+        memory,
+        peer_singles,
+        peer_times,
+        peers,
+        times,
+        workloads,
+    )
 
     figure = {} if whole else {"figure": f"time per operation, {MEDIAN}"}
     parts: list[tuple[Table, dict[str, str | None]]] = [
         (times(summary), {"statistic": None} if whole else {}),
         (callers(summary), {}),
         (peers(summary), {}),
+        (peer_times(summary), {}),
+        (peer_singles(summary), {}),
         (workloads(summary), {"source": None, **figure}),
         (memory(summary), {}),
     ]

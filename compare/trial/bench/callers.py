@@ -395,13 +395,14 @@ def measure(caller: str, contestant: Contestant, plan: Plan) -> Costs:
     """A sample of the costs of a timer for a caller, in ns."""
     costs = _sample(CALLERS[caller](contestant, plan), plan)
     if caller in (SERVICE, LOOP):
-        steps = _steps(plan)
+        steps = steps_of(plan)
         seconds = PythonCaller(contestant, plan).steps(steps)
         costs = costs._replace(step=1e9 * seconds / steps)
     return costs
 
 
-def _steps(plan: Plan) -> int:
+def steps_of(plan: Plan) -> int:
+    """The number of steps of the clock in a sample."""
     return STEPS.get(plan.size, 100)
 
 
@@ -415,7 +416,7 @@ def costs_of(caller: Caller, plan: Plan) -> Costs:
 
     The second of two rounds of pairs counts.
     """
-    steps = _steps(plan)
+    steps = steps_of(plan)
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -23,6 +23,7 @@ class Comparison:
     #: numbers of pending timers; empty: only replay traces and workloads, and measure no calls
     sizes: tuple[int, ...] = DEFAULT_SIZES
     peers: tuple[str, ...] = ()  #: names or groups of `compare.trial.peers.catalogue`
+    timeout: float = 60.0  #: seconds for a command of a peer; one that takes longer is left out
     operations: int = 100_000  #: of each workload
     repeats: int = 5  #: samples of each measurement; fewer if they take long
     #: seconds for all samples of a timer at one size; see `compare.trial.bench.measure`

@@ -1,46 +1,184 @@
 """Time timers of other languages beside the project's own, on the tapes of a benchmark.
 
-At each size, every peer is first checked on both tapes of `compare.trial.bench.work`. One that
-disagrees, fails or is not built gets a row with the reason, and is not timed; the others go on.
-Then all take turns. A turn is a new process, whose warm-up is not counted. Expiry is the drain
-after hold: a peer advances unit by unit or from wake-up to wake-up, as it declares, and the
-project's timers from wake-up to wake-up. Wall time is compared.
+At each size there are three tapes: the two of `compare.trial.bench.work`, and one for the costs of
+a caller (`compare.trial.bench.callers`). Operations that do nothing move the clock unit by unit
+where a tape needs it, so that each structure is driven in the same way.
+
+Every peer is first checked on these tapes. One that disagrees, fails, takes too long or is not
+built gets a row with the reason, and is not timed; the others go on. Then all take turns. A turn of
+a peer is a new process for each tape, whose warm-up is not counted. At last each peer times its
+single operations, for a histogram. Times are CPU times: of the process for a peer, whose garbage
+collector may have threads of its own.
 """
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from compare.base.quantiles import QUANTILES
+from compare.traffic.tapes.tape import CANCEL, DTYPES, START, Tape, joined, part
+from compare.trial.bench import callers
+from compare.trial.bench.callers import COMPILED_CODE, OPENS, Plan, plan_of
 from compare.trial.bench.measure import Progress, Store, another_fits
-from compare.trial.bench.task import BY_EVENT, CANCEL_ALL, HOLD, INSERT, Task
-from compare.trial.bench.work import SCENARIOS, UNIT, ScenarioRun, Tapes, tapes_of
+from compare.trial.bench.task import BY_CLOCK, CANCEL_ALL, HOLD, INSERT, Task
+from compare.trial.bench.work import (
+    SCENARIOS,
+    SETTLING,
+    UNIT,
+    ScenarioRun,
+    Tapes,
+    tapes_of,
+)
 from compare.trial.peers.catalogue import Entry
 from compare.trial.peers.protocol import PeerError, PhaseTime
-from compare.trial.peers.run import DEFAULT_TIMEOUT, WARM_UP
+from compare.trial.peers.run import DEFAULT_TIMEOUT
 from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.engine import Clock, OverBudgetError
 from compare.trial.results.schema import OVER_BUDGET, Row, rows_of
 
-TASKS = (INSERT, CANCEL_ALL, HOLD, BY_EVENT)
+TASKS = (INSERT, CANCEL_ALL, HOLD, BY_CLOCK)
 SUBJECTS = {f"peer {task.operation}": task.operation for task in TASKS}
 """The subjects of rows, with the operation of each."""
 METRIC = "peer_time"
-WARM_UP_OPERATIONS = 500_000  # timers in the warm-up of a turn, at least; compilers need them
+MEMORY = "peer_memory"
+CALLER = "peer"
+"""The subject of the costs of a caller who is written in the language of the peer."""
+SINGLE = {f"single_{name}": share for name, share in QUANTILES.items()}
+"""The metrics of single operations, with the share of each quantile."""
 
 
-def warm_up(size: int) -> int:
-    """The number of rounds that are not counted in a turn."""
-    return min(WARM_UP, 1 + WARM_UP_OPERATIONS // size)
+class Phases(NamedTuple):
+    """A tape in phases."""
+
+    tape: Tape
+    first: tuple[int, ...]  # the first operation of each phase
+    id_space: int
+
+    @classmethod
+    def of(cls, *parts: Tape) -> "Phases":
+        """Join the parts of a tape."""
+        first = np.cumsum([0, *(each.time.size for each in parts[:-1])])
+        tape = joined(parts)
+        return cls(tape, tuple(first.tolist()), int(tape.id.max()) + 1)
+
+
+def _rows(time_: Any, op: Any, id_: Any, deadline: Any) -> Tape:
+    """A part of a tape, from columns or single values."""
+    columns = np.broadcast_arrays(np.atleast_1d(time_), op, id_, deadline)
+    return Tape(*(column.astype(kind) for column, kind in zip(columns, DTYPES, strict=True)))
+
+
+def filling(tapes: Tapes) -> Phases:
+    """Phases: insert; settle; cancel."""
+    n, tape = tapes.size, tapes.filling
+    return Phases.of(part(tape, 0, n), part(tape, n, n + 1), part(tape, n + 1))
+
+
+def holding(tapes: Tapes) -> Phases:
+    """Phases: insert; settle; hold; expiry, unit by unit."""
+    n, tape = tapes.size, tapes.holding
+    moments = np.arange(tape.time[-1] + 1, tape.deadline.max() + 2)
+    settle = joined([part(tape, n, n + 1), _idle(n)])
+    return Phases.of(part(tape, 0, n), settle, part(tape, n + 1), _idle_steps(moments, n))
+
+
+def calling(plan: Plan) -> Phases:
+    """Phases: start; settle and the first pairs; pairs; steps; a jump; expiries and as many starts.
+
+    They are what `callers.costs_of` lets a caller do.
+    """
+    n, replacements = plan.size, plan.replacements
+    ids = plan.slots.repeat(2)
+    deadlines = np.zeros(ids.size, np.int64)
+    deadlines[1::2] = plan.deadlines
+    pairs = _rows(SETTLING, np.tile([CANCEL, START], plan.slots.size), ids, deadlines)
+    half = 2 * plan.pair_count
+    steps = SETTLING + 1 + np.arange(callers.steps_of(plan))
+    moments = OPENS + np.arange(len(replacements)).repeat(replacements.shape[1])
+    ids = n + 1 + np.arange(replacements.size)
+    fires = _rows(moments, START, ids, replacements.ravel())
+    rest = _idle_steps(np.arange(moments[-1] + 1, _last_step(plan) + 1), n)
+    return Phases.of(
+        _rows(0, START, np.arange(n), plan.filling),
+        joined([_idle(n), part(pairs, 0, half)]),
+        part(pairs, half),
+        _idle_steps(steps, n),
+        _idle_steps(np.array([OPENS - 1]), n),
+        joined([fires, rest]),
+    )
+
+
+def _last_step(plan: Plan) -> int:
+    """The unit after the last window."""
+    return OPENS + plan.windows * plan.window
+
+
+def _idle(id_: int) -> Tape:
+    """A timer that is due at once. Whatever comes later finds that it has fired."""
+    return _rows(SETTLING, START, id_, SETTLING)
+
+
+def _idle_steps(moments: Any, id_: int) -> Tape:
+    """Move the clock to these moments; a timer that has fired is cancelled in vain."""
+    return _rows(moments, CANCEL, id_, 0)
+
+
+def costs(times: Sequence[PhaseTime], plan: Plan) -> dict[str, float]:
+    """The costs of a caller, in ns, from the times of the tape `calling`."""
+    _, _, pairs, steps, _, fires, _ = (phase.cpu_ns for phase in times)
+    step = steps / callers.steps_of(plan)
+    fire = (fires - step * (_last_step(plan) - OPENS + 1)) / plan.fires
+    each = (pairs / plan.pair_count, max(fire, 0.0), step)
+    return dict(zip(callers.METRICS, each, strict=True))
+
+
+Work = Callable[["_Turn"], str | None]
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A peer with the tapes of a size."""
+
+    entry: Entry
+    tapes: Tapes
+    plan: Plan
+    seconds: float
+
+    @property
+    def all(self) -> tuple[Phases, ...]:
+        """All tapes."""
+        return filling(self.tapes), holding(self.tapes), calling(self.plan)
+
+    def time(self, phases: Phases, *, histogram: bool = False) -> list[PhaseTime]:
+        """The times of the phases; the last is the drain."""
+        return self.entry.peer(self.seconds).time(
+            phases.tape,
+            phases.id_space,
+            unit=UNIT,
+            phases=phases.first,
+            rounds=1,
+            warm_up=-(-self.entry.language.warm_up // phases.tape.time.size),
+            histogram=histogram,
+        )
+
+    def by_task(self, *, histogram: bool = False) -> dict[Task, PhaseTime]:
+        """The times of each task: insert and cancel on one tape, hold and expiry on the other."""
+        insert, _, cancel, _ = self.time(filling(self.tapes), histogram=histogram)
+        _, _, hold, expiry, _ = self.time(holding(self.tapes), histogram=histogram)
+        return dict(zip(TASKS, (insert, cancel, hold, expiry), strict=True))
 
 
 @dataclass
 class PeerBench:
     """Check and time the chosen peers, and time the project's timers in turns with them.
 
-    A peer or timer gets fewer than `repeats` turns if they would take longer than `budget` seconds.
-    A peer that failed, or that did not end in `timeout` seconds, is not run at larger sizes.
+    A peer or timer gets fewer than `repeats` turns if what is timed would take longer than `budget`
+    seconds. A peer that failed, or that did not end in `timeout` seconds, is not run again.
     """
 
     peers: Sequence[Entry]
@@ -49,7 +187,7 @@ class PeerBench:
     repeats: int
     budget: float
     seed: int
-    clock: Clock = time.perf_counter
+    clock: Clock = time.thread_time
     timeout: float = DEFAULT_TIMEOUT
     rows: list[Row] = field(default_factory=list, init=False)
     _problems: dict[str, str] = field(default_factory=dict, init=False)  # by name
@@ -58,7 +196,7 @@ class PeerBench:
     def steps(self) -> int:
         """The number of calls of `progress` by `run`."""
         both = len(self.peers) + len(self.contestants)
-        return (len(self.peers) + both * self.repeats) * len(self.sizes)
+        return (2 * len(self.peers) + both * self.repeats) * len(self.sizes)
 
     @property
     def tasks(self) -> list[str]:
@@ -81,6 +219,7 @@ class PeerBench:
             "library": described.library_text if described else None,
             "scheme": described.scheme if described else None,
             "rounding": described.rounding.text if described else None,
+            "lateness": list(described.rounding.lateness) if described else None,
         }
 
     def run(
@@ -89,68 +228,79 @@ class PeerBench:
         """Check and time, smaller sizes first."""
         for size, name in zip(sorted(self.sizes), self.tasks, strict=True):
             tapes, before = tapes_of(size, self.seed), len(self.rows)
+            plan = plan_of(COMPILED_CODE, max(size, 8), self.seed)
             spent: dict[str, list[float]] = defaultdict(list)
-            for entry in self.peers:
-                progress(f"checking {entry.name} at {size:,}")
-                self._attempt(entry, tapes, self._check)
+            turns = [_Turn(entry, tapes, plan, self.timeout) for entry in self.peers]
+            for turn in turns:
+                progress(f"checking {turn.entry.name} at {size:,}")
+                self._attempt(turn, self._check)
             for repeat in range(self.repeats):
-                for entry in self.peers:
-                    progress(f"timing {entry.name} at {size:,}")
-                    if another_fits(spent[entry.name], self.budget):
-                        self._attempt(entry, tapes, self._time, repeat, spent[entry.name])
+                for turn in turns:
+                    progress(f"timing {turn.entry.name} at {size:,}")
+                    seconds = spent[turn.entry.name]
+                    if another_fits(seconds, self.budget):
+                        self._attempt(turn, partial(self._time, repeat=repeat, spent=seconds))
                 for contestant in self.contestants:
                     progress(f"timing {contestant.name} at {size:,}")
                     if another_fits(spent[contestant.label], self.budget):
                         self._time_own(contestant, tapes, repeat, spent[contestant.label])
+            for turn in turns:
+                progress(f"single operations of {turn.entry.name} at {size:,}")
+                self._attempt(turn, self._time_singly)
             store(name, self.rows[before:])
 
-    def _attempt(self, entry: Entry, tapes: Tapes, work: Any, *arguments: Any) -> None:
+    def _attempt(self, turn: _Turn, work: Work) -> None:
         """Work with a peer, unless it failed before; if it fails, store why."""
-        if entry.name in self._problems:
+        name = turn.entry.name
+        if name in self._problems:
             return
         try:
-            problem = work(entry, tapes, *arguments)
+            problem = work(turn)
         except PeerError as error:
-            problem = str(error).removeprefix(f"{entry.name}: ")
+            problem = str(error).removeprefix(f"{name}: ")
         if problem:
-            self._problems[entry.name] = problem
-            subject = next(iter(SUBJECTS))
-            self.rows.append(Row(entry.name, subject, tapes.size, METRIC, None, None, problem))
+            size = turn.tapes.size
+            if turn.entry.is_ready:
+                problem = f"with {size:,} timers pending, {problem}"
+            self._problems[name] = problem
+            self.rows.append(Row(name, next(iter(SUBJECTS)), size, METRIC, None, None, problem))
 
-    def _check(self, entry: Entry, tapes: Tapes) -> str:
-        peer = entry.peer(self.timeout)
+    def _check(self, turn: _Turn) -> str | None:
+        peer = turn.entry.peer(self.timeout)
         if peer.description.real_time:
-            return "runs in real time, so its expiries cannot be checked"
-        for tape in (tapes.filling, tapes.holding):
+            return "it runs in real time, so its expiries cannot be checked"
+        for tape, _, id_space in turn.all:
             if not peer.description.allows(tape):
-                return "cannot do this tape, by its own description"
-            if fault := peer.first_fault(tape, tapes.size):
-                return f"disagrees: {fault.text}"
-        return ""
+                return "it cannot do the tape, by its own description"
+            if fault := peer.first_fault(tape, id_space):
+                return f"it disagrees: {fault.text}"
+        return None
 
-    def _time(self, entry: Entry, tapes: Tapes, repeat: int, spent: list[float]) -> str:
-        """A turn of a peer: insert and cancel on one tape, hold and expiry on the other."""
-        peer, size, started = entry.peer(self.timeout), tapes.size, self.clock()
+    def _time(self, turn: _Turn, repeat: int, spent: list[float]) -> None:
+        """A turn of a peer."""
+        name, size = turn.entry.name, turn.tapes.size
+        by_task, calls = turn.by_task(), turn.time(calling(turn.plan))
+        for task, phase in by_task.items():
+            done = phase.expired if task == BY_CLOCK else turn.tapes.operations(task)
+            self._store(name, task, size, {METRIC: phase.cpu_ns / max(done, 1)}, repeat)
+        if (grown := by_task[INSERT].memory_bytes) is not None:
+            self._store(name, INSERT, size, {MEMORY: grown / size}, repeat)
+        self.rows += rows_of(name, CALLER, costs(calls, turn.plan), turn.plan.size, repeat)
+        spent.append(sum(phase.wall_ns for phase in (*by_task.values(), *calls)) / 1e9)
 
-        def times(tape: Any) -> list[PhaseTime]:
-            phases, rounds = (0, size, size + 1), {"rounds": 1, "warm_up": warm_up(size)}
-            return peer.time(tape, size, unit=UNIT, phases=phases, **rounds)
-
-        insert, _, cancel, _ = times(tapes.filling)
-        *_, hold, drain = times(tapes.holding)
-        phases = {INSERT: insert, CANCEL_ALL: cancel, HOLD: hold, BY_EVENT: drain}
-        for task, phase in phases.items():
-            done = drain.expired if task == BY_EVENT else tapes.operations(task)
-            self._store(entry.name, task, tapes, phase.wall_ns / max(done, 1), repeat)
-        spent.append(self.clock() - started)
-        return ""
+    def _time_singly(self, turn: _Turn) -> None:
+        """The quantiles of single operations, of a peer that can time them."""
+        for task, phase in turn.by_task(histogram=True).items():
+            if any(phase.histogram):
+                values = {name: phase.quantile(share) for name, share in SINGLE.items()}
+                self._store(turn.entry.name, task, turn.tapes.size, values)
 
     def _time_own(
         self, contestant: Contestant, tapes: Tapes, repeat: int, spent: list[float]
     ) -> None:
         """A turn of a timer of the project, which `Bench` has checked on the same tapes."""
         started = self.clock()
-        for scenario in SCENARIOS[:2]:
+        for scenario in (SCENARIOS[0], SCENARIOS[2]):
             run = ScenarioRun(contestant, tapes, self.clock, limit=self.budget)
             for task in scenario:
                 try:
@@ -159,11 +309,17 @@ class PeerBench:
                     row = (contestant.label, f"peer {task.operation}", tapes.size, METRIC)
                     self.rows.append(Row(*row, None, None, OVER_BUDGET))
                     break
-                if task in TASKS and not (task == INSERT and scenario is SCENARIOS[1]):
-                    each = seconds * 1e9 / max(operations, 1)
-                    self._store(contestant.label, task, tapes, each, repeat)
+                if task in TASKS and not (task == INSERT and scenario is SCENARIOS[2]):
+                    each = {METRIC: seconds * 1e9 / max(operations, 1)}
+                    self._store(contestant.label, task, tapes.size, each, repeat)
         spent.append(self.clock() - started)
 
-    def _store(self, name: str, task: Task, tapes: Tapes, ns: float, repeat: int) -> None:
-        subject = f"peer {task.operation}"
-        self.rows += rows_of(name, subject, {METRIC: ns}, tapes.size, repeat)
+    def _store(
+        self,
+        name: str,
+        task: Task,
+        size: int,
+        values: Mapping[str, float],
+        repeat: int | None = None,
+    ) -> None:
+        self.rows += rows_of(name, f"peer {task.operation}", values, size, repeat)

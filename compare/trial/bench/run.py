@@ -1,5 +1,6 @@
 """Runs a comparison: measures the contestants, replays the sources, and stores one run."""
 
+import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -77,7 +78,14 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
     largest = max(options.sizes, default=1)
     callers = Callers(contestants, options.repeats, options.budget, options.seed, largest)
     peers = PeerBench(
-        chosen, contestants, options.sizes, options.repeats, options.budget, options.seed, clock
+        chosen,
+        contestants,
+        options.sizes,
+        options.repeats,
+        options.budget,
+        options.seed,
+        clock,
+        options.timeout,
     )
     replays = [
         Replays(contestants, source, f"replay-{number}", options.repeats, options.budget, clock)
@@ -102,10 +110,10 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
             bar.set_description_str(f"{description:<{_STEP_WIDTH}}", refresh=False)
             bar.update()
 
-        started = time.perf_counter(), time.process_time()
+        started = time.perf_counter(), _cpu_time()
         for each in measured:
             each.run(step, writer.write)
-        ended = time.perf_counter(), time.process_time()
+        ended = time.perf_counter(), _cpu_time()
         wall, cpu = (end - start for start, end in zip(started, ended, strict=True))
         checked = [outcome for replayed in replays for outcome in replayed.checked.values()]
         replayed_tapes = sum(len(each.checked) * each.source.shards for each in replays)
@@ -122,6 +130,12 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
     return writer.path
 
 
+def _cpu_time() -> float:
+    """The CPU seconds of this process and of those that it has started and that have ended."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
 def _check(options: Comparison) -> None:
     bounds = [
         *(("size", size, 1, LARGEST_SIZE) for size in options.sizes),
@@ -131,10 +145,11 @@ def _check(options: Comparison) -> None:
     ]
     for bound in bounds:
         check_integer(ParameterError, *bound)
-    if not (isinstance(options.budget, (int, float)) and 0.0 < options.budget < float("inf")):
-        raise ParameterError(
-            f"budget must be a positive number of seconds, not {options.budget!r:.40}"
-        )
+    for name, seconds in (("budget", options.budget), ("timeout", options.timeout)):
+        if not (isinstance(seconds, (int, float)) and 0.0 < seconds < float("inf")):
+            raise ParameterError(
+                f"{name} must be a positive number of seconds, not {seconds!r:.40}"
+            )
     _refuse_twice("size", options.sizes)
     if options.peers and not options.sizes:
         raise ParameterError("peers are timed at the sizes, but no size is given")

@@ -6,6 +6,7 @@ import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -165,14 +166,38 @@ public final class Peer {
             }
         }
 
+        void advanceOnce() {
+            advance(Math.max(structure.nextWakeup(), now), tape.operations);
+        }
+
         void drain() {
-            for (; structure.size() > 0; wakeUps++) advance(Math.max(structure.nextWakeup(), now), tape.operations);
+            for (; structure.size() > 0; wakeUps++) advanceOnce();
         }
 
         String counts() {
             Map<String, Long> counts = new TreeMap<>(structure.counts());
             counts.put("wake_ups", wakeUps);
             return counts.toString().replaceAll("(\\w+)=", "\"$1\": ");
+        }
+
+        /**
+         * Time each operation, or each advance of the drain, on its own. The bins are powers of two of
+         * ns, eight in each; the counts end with one that is not 0.
+         */
+        String singly(int from, int to, boolean drains) {
+            int[] counts = new int[496];
+            int last = -1;
+            for (int k = from; drains ? structure.size() > 0 : k < to; k++) {
+                long started = System.nanoTime();
+                if (drains) advanceOnce();
+                else operations(k, k + 1);
+                long ns = System.nanoTime() - started;
+                int exponent = Math.max(60 - Long.numberOfLeadingZeros(ns), 0);
+                int bin = 8 * exponent + (int) (ns >> exponent);
+                counts[bin]++;
+                last = Math.max(last, bin);
+            }
+            return ", \"histogram\": " + Arrays.toString(Arrays.copyOf(counts, last + 1));
         }
     }
 
@@ -195,11 +220,10 @@ public final class Peer {
                 bytes.asLongBuffer().put(run.rows, 0, 4 * run.count);
                 Files.write(Path.of(words.get(2)), bytes.array());
             } else if (command.equals("time") && words.size() >= 2) {
-                int rounds = words.indexOf("--rounds"), warmUp = words.indexOf("--warm-up");
                 time(
                         new Tape(words.get(1)), early, make,
-                        rounds < 0 ? 7 : Integer.parseInt(words.get(rounds + 1)),
-                        warmUp < 0 ? 5 : Integer.parseInt(words.get(warmUp + 1)));
+                        option(words, "--rounds", 7), option(words, "--warm-up", 5),
+                        option(words, "--histogram", 0) > 0);
             } else {
                 throw new BadTape("usage: describe | check TAPE OUT | time TAPE");
             }
@@ -213,10 +237,15 @@ public final class Peer {
         System.exit(0); // whatever threads a library has started
     }
 
+    private static int option(List<String> words, String name, int otherwise) {
+        int at = words.indexOf(name);
+        return at < 0 ? otherwise : Integer.parseInt(words.get(at + 1));
+    }
+
     private static <H> void time(
-            Tape tape, long early, LongFunction<Structure<H>> make, int rounds, int warmUp) throws IOException {
+            Tape tape, long early, LongFunction<Structure<H>> make, int rounds, int warmUp, boolean withHistogram)
+            throws IOException {
         var threads = ManagementFactory.getThreadMXBean();
-        var system = (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
         long[] rows = new long[4 * (tape.operations + 1)];
         Arrays.fill(rows, 1);
         long before = resident("VmRSS:"), memory = -1;
@@ -227,22 +256,42 @@ public final class Peer {
                 int from = drains ? 0 : (int) tape.first[phase];
                 int to = drains ? 0 : phase + 1 < tape.first.length ? (int) tape.first[phase + 1] : tape.operations;
                 int expired = run.count;
-                long wall = System.nanoTime(), process = system.getProcessCpuTime();
+                String histogram = "";
+                long others = othersCpuTime(), wall = System.nanoTime();
                 long thread = threads.getCurrentThreadCpuTime();
-                if (drains) run.drain();
+                if (withHistogram) histogram = run.singly(from, to, drains);
+                else if (drains) run.drain();
                 else run.operations(from, to);
                 thread = threads.getCurrentThreadCpuTime() - thread;
-                process = system.getProcessCpuTime() - process;
                 wall = System.nanoTime() - wall;
+                others = othersCpuTime() - others;
                 if (drains && memory < 0) memory = Math.max(resident("VmHWM:") - before, 0);
                 if (round >= 0)
                     System.out.printf(
                             "{\"round\": %d, \"phase\": %d, \"operations\": %d, \"expired\": %d, \"wall_ns\": %d,"
-                                    + " \"thread_ns\": %d, \"process_ns\": %d, \"memory_bytes\": %d, \"counts\": %s}%n",
-                            round, phase, to - from, run.count - expired, wall, thread, process, memory,
-                            run.counts());
+                                    + " \"thread_ns\": %d, \"process_ns\": %d, \"memory_bytes\": %d, \"counts\": %s%s}%n",
+                            round, phase, to - from, run.count - expired, wall, thread,
+                            thread + Math.max(others, 0), memory, run.counts(), histogram);
             }
         }
+    }
+
+    /**
+     * The CPU time of the other threads, such as the garbage collector's, in ns. The time of the whole
+     * process has a resolution of 10 ms in Java, which is too coarse.
+     */
+    private static long othersCpuTime() throws IOException {
+        Path tasks = Path.of("/proc/self/task");
+        if (!Files.exists(tasks)) return 0;
+        String own = Path.of("/proc/thread-self").toRealPath().getFileName().toString();
+        long sum = 0;
+        try (var folders = Files.newDirectoryStream(tasks)) {
+            for (Path task : folders)
+                if (!task.endsWith(own)) sum += Long.parseLong(Files.readString(task.resolve("schedstat")).split(" ")[0]);
+        } catch (NoSuchFileException ended) { // a thread, while its folder was read
+            return othersCpuTime();
+        }
+        return sum;
     }
 
     private static long resident(String field) throws IOException {

@@ -48,6 +48,7 @@ class Language:
     fetch: Commands = ()
     fetch_tools: Mapping[str, str] = field(default_factory=dict)
     run: Sequence[str] = ("{folder}/peer",)
+    warm_up: int = 1  # operations in the rounds that do not count; there is one round at least
 
 
 PYTHON, CPP, JAVA, RUST, GO = LANGUAGES = (
@@ -89,6 +90,7 @@ PYTHON, CPP, JAVA, RUST, GO = LANGUAGES = (
             *("java", "-XX:+UseSerialGC", "-Xms256m", "-Xmx3g", "-Xshare:auto"),
             *("-cp", f"{{folder}}/classes{os.pathsep}{{folder}}/{_LIBRARIES}/*", "{main}"),
         ),
+        warm_up=1_000_000,  # what runs often is compiled meanwhile
     ),
     Language(
         "Rust",

@@ -4,6 +4,7 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -131,16 +132,41 @@ func (r *run[T]) operations(from, to int) {
 	}
 }
 
+func (r *run[T]) advanceOnce() {
+	r.advance(max(r.structure.nextWakeup(), r.now), len(r.tape.time))
+}
+
 func (r *run[T]) drain() {
 	for r.count > 0 {
-		r.advance(max(r.structure.nextWakeup(), r.now), len(r.tape.time))
+		r.advanceOnce()
 	}
+}
+
+// singly times each operation, or each advance of the drain, on its own. The bins are powers of two
+// of ns, eight in each; the counts end with one that is not 0.
+func (r *run[T]) singly(from, to int, drains bool) string {
+	var counts [496]int
+	last := -1
+	for k := from; drains && r.count > 0 || k < to; k++ {
+		started := clock(1)
+		if drains {
+			r.advanceOnce()
+		} else {
+			r.operations(k, k+1)
+		}
+		ns := clock(1) - started
+		exponent := max(bits.Len64(uint64(ns))-4, 0)
+		bin := 8*exponent + int(ns>>exponent)
+		counts[bin]++
+		last = max(last, bin)
+	}
+	return ", \"histogram\": " + strings.ReplaceAll(fmt.Sprint(counts[:last+1]), " ", ", ")
 }
 
 // clock reads a clock of the system: Go's own is virtual inside a bubble.
 func clock(number uintptr) int64 {
 	var time syscall.Timespec
-	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, number, uintptr(unsafe.Pointer(&time)), 0)
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, number, uintptr(unsafe.Pointer(&time)), 0)
 	return time.Nano()
 }
 
@@ -155,7 +181,7 @@ func resident(field string) int64 {
 	return 1024 * number
 }
 
-func time_[T any](t *tape, make_ func(int64) Structure[T], timer func(*T) *Timer, rounds, warmUp int) {
+func time_[T any](t *tape, make_ func(int64) Structure[T], timer func(*T) *Timer, rounds, warmUp int, withHistogram bool) {
 	rows := make([][4]int64, len(t.time))
 	for k := range rows {
 		rows[k][0] = 1 // so that its pages exist
@@ -174,9 +200,13 @@ func time_[T any](t *tape, make_ func(int64) Structure[T], timer func(*T) *Timer
 				}
 			}
 			expired, wall, process := len(r.rows), clock(1), clock(2)
-			if drains {
+			histogram := ""
+			switch {
+			case withHistogram:
+				histogram = r.singly(from, to, drains)
+			case drains:
 				r.drain()
-			} else {
+			default:
 				r.operations(from, to)
 			}
 			process, wall = clock(2)-process, clock(1)-wall
@@ -185,8 +215,8 @@ func time_[T any](t *tape, make_ func(int64) Structure[T], timer func(*T) *Timer
 			}
 			if round >= 0 {
 				fmt.Printf("{\"round\": %d, \"phase\": %d, \"operations\": %d, \"expired\": %d, \"wall_ns\": %d,"+
-					" \"thread_ns\": null, \"process_ns\": %d, \"memory_bytes\": %d}\n",
-					round, phase, to-from, len(r.rows)-expired, wall, process, memory)
+					" \"thread_ns\": null, \"process_ns\": %d, \"memory_bytes\": %d%s}\n",
+					round, phase, to-from, len(r.rows)-expired, wall, process, memory, histogram)
 			}
 		}
 	}
@@ -224,7 +254,7 @@ func peerMain[T any](name, description string, make_ func(start int64) Structure
 		for k := 2; k+1 < len(words); k += 2 {
 			given[words[k]], _ = strconv.Atoi(words[k+1])
 		}
-		time_(t, make_, timer, given["--rounds"], given["--warm-up"])
+		time_(t, make_, timer, given["--rounds"], given["--warm-up"], given["--histogram"] != 0)
 	default:
 		fail(name, "usage: describe | check TAPE OUT | time TAPE")
 	}

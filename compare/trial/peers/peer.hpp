@@ -8,12 +8,14 @@
 //     int64_t next_wakeup();                  when to advance next; something is pending
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -86,6 +88,19 @@ struct Operations { // of `time`: the operations of the expiries, in memory that
     int64_t count() const { return expired; }
 };
 
+struct Histogram { // of the times of single operations: bins of powers of two, eight in each
+    std::vector<int64_t> counts = std::vector<int64_t>(496);
+    void add(uint64_t ns) {
+        int exponent = std::max(int(std::bit_width(ns)) - 4, 0);
+        counts[8 * exponent + (ns >> exponent)]++;
+    }
+    void print() {
+        while (counts.size() && !counts.back()) counts.pop_back();
+        const char *comma = "";
+        for (int64_t count : counts) std::printf("%s%ld", comma, count), comma = ", ";
+    }
+};
+
 template <class Structure, class Out> struct Run {
     using Node = typename Structure::Node;
     const Tape &tape;
@@ -145,8 +160,10 @@ template <class Structure, class Out> struct Run {
         }
     }
 
+    void advance_once() { advance(std::max(structure.next_wakeup(), now), tape.operations); }
+
     void drain() {
-        while (count) advance(std::max(structure.next_wakeup(), now), tape.operations);
+        while (count) advance_once();
     }
 };
 
@@ -168,7 +185,19 @@ inline int64_t resident(const char *field) { // in bytes, or -1
     return bytes;
 }
 
-template <class Structure> int time(const Tape &tape, int64_t rounds, int64_t warm_up) {
+// Time each operation, or each advance of the drain, on its own.
+template <class Run> Histogram singly(Run &run, int64_t first, int64_t last, bool drains) {
+    Histogram histogram;
+    for (int64_t k = first; drains ? run.count > 0 : k < last; k++) {
+        int64_t started = clock_ns(CLOCK_MONOTONIC);
+        if (drains) run.advance_once(); else run.operations(k, k + 1);
+        histogram.add(clock_ns(CLOCK_MONOTONIC) - started);
+    }
+    return histogram;
+}
+
+template <class Structure>
+int time(const Tape &tape, int64_t rounds, int64_t warm_up, bool with_histogram) {
     Operations out{std::vector<int64_t>(tape.operations + 1)};
     int64_t before = resident("VmRSS:"), memory = -1;
     if (FILE *file = std::fopen("/proc/self/clear_refs", "w")) std::fputs("5", file), std::fclose(file);
@@ -182,17 +211,22 @@ template <class Structure> int time(const Tape &tape, int64_t rounds, int64_t wa
             int64_t expired = out.expired, wall = clock_ns(CLOCK_MONOTONIC);
             int64_t thread = clock_ns(CLOCK_THREAD_CPUTIME_ID);
             int64_t process = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-            if (drains) run->drain(); else run->operations(first, last);
+            Histogram histogram;
+            if (with_histogram) histogram = singly(*run, first, last, drains);
+            else if (drains) run->drain();
+            else run->operations(first, last);
             process = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - process;
             thread = clock_ns(CLOCK_THREAD_CPUTIME_ID) - thread;
             wall = clock_ns(CLOCK_MONOTONIC) - wall;
             if (memory < 0 && drains) memory = std::max<int64_t>(resident("VmHWM:") - before, 0);
-            if (round >= 0)
-                std::printf("{\"round\": %ld, \"phase\": %ld, \"operations\": %ld, \"expired\": %ld, "
-                            "\"wall_ns\": %ld, \"thread_ns\": %ld, \"process_ns\": %ld, "
-                            "\"memory_bytes\": %ld}\n",
-                            round, phase, last - first, out.expired - expired, wall, thread,
-                            process, memory);
+            if (round < 0) continue;
+            std::printf("{\"round\": %ld, \"phase\": %ld, \"operations\": %ld, \"expired\": %ld, "
+                        "\"wall_ns\": %ld, \"thread_ns\": %ld, \"process_ns\": %ld, "
+                        "\"memory_bytes\": %ld",
+                        round, phase, last - first, out.expired - expired, wall, thread, process,
+                        memory);
+            if (with_histogram) std::printf(", \"histogram\": ["), histogram.print(), std::printf("]");
+            std::puts("}");
         }
     }
     return 0;
@@ -214,10 +248,10 @@ template <class Structure> int main(const char *name, const char *description, i
         return 0;
     }
     if (command == "time" && argc >= 3) {
-        int64_t rounds = 7, warm_up = 5;
-        for (int k = 3; k + 1 < argc; k += 2)
-            (std::string(argv[k]) == "--rounds" ? rounds : warm_up) = std::atoll(argv[k + 1]);
-        return time<Structure>(read_tape(name, argv[2]), rounds, warm_up);
+        std::map<std::string, int64_t> given{{"--rounds", 7}, {"--warm-up", 5}};
+        for (int k = 3; k + 1 < argc; k += 2) given[argv[k]] = std::atoll(argv[k + 1]);
+        return time<Structure>(
+            read_tape(name, argv[2]), given["--rounds"], given["--warm-up"], given["--histogram"]);
     }
     std::fprintf(stderr, "usage: %s describe | check TAPE OUT | time TAPE\n", name);
     return 2;

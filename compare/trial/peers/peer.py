@@ -9,13 +9,14 @@ import os
 import sys
 import time
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 START, CANCEL, REARM, ARM = range(4)
 BAD_INPUT = 2
+BINS = 496  # of a histogram: enough for 2**63 ns
 
 Fired = Iterable[tuple[int, int]]
 """Operations that last armed the timers that fire, and when these fire."""
@@ -77,11 +78,40 @@ class Tape:
         self.phases, self.time, self.op, self.id, self.deadline = columns
 
 
-class Run:
-    """A structure that does a tape, phase by phase."""
+class Histogram:
+    """The times of single operations, in ns: bins of powers of two, eight in each."""
 
-    def __init__(self, make: Make, tape: Tape, early: int) -> None:
-        self.timer, self.tape, self.early = make(tape.first_time), tape, early
+    def __init__(self) -> None:
+        self.counts = [0] * BINS
+
+    def watch(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Yield each item, and count the time until the next one is asked for."""
+        clock = time.perf_counter_ns
+        started = clock()
+        for item in items:
+            yield item
+            self.add(clock() - started)
+            started = clock()
+
+    def add(self, ns: int) -> None:
+        """Count a time."""
+        exponent = max(ns.bit_length() - 4, 0)
+        self.counts[8 * exponent + (ns >> exponent)] += 1
+
+    def take(self) -> list[int]:
+        """The counts since the last call, up to the last that is not 0."""
+        counts = self.counts[: max((i + 1 for i, n in enumerate(self.counts) if n), default=0)]
+        self.counts[:] = [0] * BINS
+        return counts
+
+
+class Run:
+    """A structure that does a tape, phase by phase. `watch` sees each operation and advance."""
+
+    def __init__(
+        self, make: Make, tape: Tape, early: int, watch: Callable[[Any], Iterable[Any]] = iter
+    ) -> None:
+        self.timer, self.tape, self.early, self.watch = make(tape.first_time), tape, early, watch
         self.now, self.may_be_due = tape.first_time, False
         self.handles: list[Any] = [None] * tape.id_space
         self.rows = array("q")  # operation, before, clock and fired_at of each expiry
@@ -92,7 +122,9 @@ class Run:
         start, cancel, rearm = timer.start, timer.cancel, timer.rearm
         now, may_be_due = self.now, self.may_be_due
         columns = (column[first:last] for column in (tape.time, tape.op, tape.id, tape.deadline))
-        for k, (moment, op, i, deadline) in enumerate(zip(*columns, strict=True), first):
+        for k, (moment, op, i, deadline) in self.watch(
+            enumerate(zip(*columns, strict=True), first)
+        ):
             if moment > now or may_be_due:
                 self.advance(moment, k)
                 now = moment
@@ -118,8 +150,12 @@ class Run:
 
     def drain(self) -> None:
         """Advance from wake-up to wake-up until nothing is pending."""
+        for wakeup in self.watch(self._wakeups()):
+            self.advance(wakeup, self.tape.operations)
+
+    def _wakeups(self) -> Iterator[int]:
         while len(self.timer):
-            self.advance(max(self.timer.next_wakeup(), self.now), self.tape.operations)
+            yield max(self.timer.next_wakeup(), self.now)
 
     def advance(self, moment: int, before: int) -> None:
         """Advance, and keep what fires."""
@@ -141,9 +177,9 @@ def check(make: Make, tape: Tape, early: int) -> "array[int]":
     return run.rows
 
 
-def times(run: Any, tape: Tape) -> list[dict[str, int]]:
+def times(run: Any, tape: Tape, histogram: Histogram | None) -> list[dict[str, Any]]:
     """Time each phase of one run. `run` has the methods of Run."""
-    lines = []
+    lines: list[dict[str, Any]] = []
     ends = [*tape.phases[1:], tape.operations]
     spans = [*zip(tape.phases, ends, strict=True), None]
     for phase, span in enumerate(spans):
@@ -162,6 +198,7 @@ def times(run: Any, tape: Tape) -> list[dict[str, int]]:
                 "thread_ns": thread,
                 "process_ns": process,
             }
+            | ({"histogram": histogram.take()} if histogram else {})
         )
     return lines
 
@@ -194,7 +231,8 @@ def main(
 ) -> int:
     """Run one of the protocol's commands, and return the exit code.
 
-    `new_run(tape)` makes what `time` runs; by default, it runs the structure in Python.
+    `new_run(tape)` makes what `time` runs; by default, and for a histogram, it runs the structure
+    in Python.
     """
     arguments = sys.argv[1:] if argv is None else argv
     rounding = description.get("rounding", {"kind": "exact"})
@@ -212,13 +250,17 @@ def main(
                 given = dict(zip(options[::2], map(int, options[1::2]), strict=True))
                 rounds, warm_up = given.get("--rounds", 7), given.get("--warm-up", 5)
                 tape = Tape(path)
+                histogram = Histogram() if given.get("--histogram") else None
                 start = new_run or (lambda tape: Run(make, tape, early))
+                if histogram:
+                    watch = histogram.watch
+                    start = lambda tape: Run(make, tape, early, watch)  # noqa: E731
                 start(tape)  # what it imports and allocates once is not counted
                 before = resident("VmRSS")
                 reset_peak()
                 memory: int | None = None
                 for number in range(-warm_up, rounds):
-                    lines = times(start(tape), tape)
+                    lines = times(start(tape), tape, histogram)
                     if memory is None and before is not None:
                         memory = max((resident("VmHWM") or 0) - before, 0)
                     if number >= 0:

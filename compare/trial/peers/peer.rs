@@ -107,11 +107,31 @@ impl<'a, S: Structure> Run<'a, S> {
         }
     }
 
+    fn advance_once(&mut self) {
+        let moment = self.structure.next_wakeup().max(self.now);
+        self.advance(moment, self.tape.time.len());
+    }
+
     fn drain(&mut self) {
         while self.structure.pending() > 0 {
-            let moment = self.structure.next_wakeup().max(self.now);
-            self.advance(moment, self.tape.time.len());
+            self.advance_once();
         }
+    }
+
+    /// Time each operation, or each advance of the drain, on its own. The bins are powers of two of
+    /// ns, eight in each; the counts end with one that is not 0.
+    fn singly(&mut self, from: usize, to: usize, drains: bool) -> Vec<u64> {
+        let (mut counts, mut k) = (vec![0; 496], from);
+        while if drains { self.structure.pending() > 0 } else { k < to } {
+            let started = Instant::now();
+            if drains { self.advance_once() } else { self.operations(k, k + 1) }
+            let ns = started.elapsed().as_nanos() as u64;
+            let exponent = (64 - ns.leading_zeros()).saturating_sub(4);
+            counts[8 * exponent as usize + (ns >> exponent) as usize] += 1;
+            k += 1;
+        }
+        counts.truncate(counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1));
+        counts
     }
 }
 
@@ -137,7 +157,7 @@ fn resident(field: &str) -> i64 {
     line.split_whitespace().nth(1).map_or(0, |number| 1024 * number.parse::<i64>().unwrap_or(0))
 }
 
-fn time<S: Structure>(tape: &Tape, rounds: i64, warm_up: i64) {
+fn time<S: Structure>(tape: &Tape, rounds: i64, warm_up: i64, with_histogram: bool) {
     let mut rows = vec![[1; 4]; tape.time.len()]; // written to once, so that its pages exist
     let (before, mut memory) = (resident("VmRSS:"), -1);
     let _ = fs::write("/proc/self/clear_refs", "5");
@@ -149,7 +169,12 @@ fn time<S: Structure>(tape: &Tape, rounds: i64, warm_up: i64) {
             let to = if drains { 0 } else { tape.first.get(phase + 1).map_or(tape.time.len(), |&k| k as usize) };
             let (expired, wall) = (run.rows.len(), Instant::now());
             let (process, thread) = (cpu_ns(2), cpu_ns(3));
-            if drains { run.drain() } else { run.operations(from, to) }
+            let mut histogram = String::new();
+            match (with_histogram, drains) {
+                (true, _) => histogram = format!(", \"histogram\": {:?}", run.singly(from, to, drains)),
+                (false, true) => run.drain(),
+                (false, false) => run.operations(from, to),
+            }
             let (thread, process) = (cpu_ns(3) - thread, cpu_ns(2) - process);
             let wall = wall.elapsed().as_nanos();
             if drains && memory < 0 {
@@ -159,7 +184,7 @@ fn time<S: Structure>(tape: &Tape, rounds: i64, warm_up: i64) {
                 println!(
                     "{{\"round\": {round}, \"phase\": {phase}, \"operations\": {}, \"expired\": {}, \
                      \"wall_ns\": {wall}, \"thread_ns\": {thread}, \"process_ns\": {process}, \
-                     \"memory_bytes\": {memory}}}",
+                     \"memory_bytes\": {memory}{histogram}}}",
                     to - from,
                     run.rows.len() - expired
                 );
@@ -191,7 +216,7 @@ pub fn main<S: Structure>(name: &str, description: &str) {
             fs::write(out, bytes).map_err(|error| format!("{out}: {error}"))
         }),
         ["time", path, ..] => read_tape(path).map(|tape| {
-            time::<S>(&tape, option("--rounds", 7), option("--warm-up", 5));
+            time::<S>(&tape, option("--rounds", 7), option("--warm-up", 5), option("--histogram", 0) > 0);
         }),
         _ => Err("usage: describe | check TAPE OUT | time TAPE".to_string()),
     };

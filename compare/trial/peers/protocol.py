@@ -4,6 +4,7 @@ docs/peers.md is the specification.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -76,11 +77,24 @@ class PeerRounding:
             case "exact":
                 return "exact"
             case "up":
-                return f"late by 1 to {self.tick}"
+                return f"late by 1 to {self.tick}" if self.tick > 1 else "late by 1"
             case "down":
                 return f"early by up to {self.tick - 1}"
             case "share":
                 return f"late by up to {self.share[0]}/{self.share[1]} of the delay"
+
+    @property
+    def lateness(self) -> tuple[int, int]:
+        """The least and the greatest lateness, in units; LIMIT for a share of the delay."""
+        match self.kind:
+            case "exact":
+                return 0, 0
+            case "down":
+                return 1 - self.tick, 0
+            case "up":
+                return 0, self.tick
+            case "share":
+                return 0, LIMIT
 
     @classmethod
     def of(cls, rounding: Rounding) -> "PeerRounding":
@@ -202,6 +216,13 @@ def parse_description(text: str) -> Description:
     )
 
 
+def _parse_histogram(value: Any) -> tuple[int, ...]:
+    is_list = isinstance(value, list) and len(value) <= BINS
+    if not is_list or not all(type(count) is int and count >= 0 for count in value):
+        raise ValueError(f"histogram is {value!r:.60}; it must be a list of up to {BINS} counts")
+    return tuple(value)
+
+
 def _parse_rounding(value: Any) -> PeerRounding:
     if not isinstance(value, dict):
         raise ValueError(f"rounding is {value!r:.60}; it must be an object")
@@ -251,6 +272,40 @@ class PhaseTime:
     process_ns: int | None = None  #: CPU time of all threads
     memory_bytes: int | None = None  #: growth of the process, from the tape to the most pending
     counts: Mapping[str, int] = field(default_factory=dict)  #: work up to the end of the phase
+    histogram: tuple[int, ...] = ()  #: of the times of single operations; see `bin_end`
+
+    @property
+    def cpu_ns(self) -> int:
+        """The CPU time of all threads, of this thread, or else the wall time, as far as known."""
+        known = (self.process_ns, self.thread_ns, self.wall_ns)
+        return next(ns for ns in known if ns is not None)
+
+    def quantile(self, share: float) -> int:
+        """The time in ns that this share of the single operations does not exceed: a bin's end.
+
+        >>> PhaseTime(0, 0, 4, 0, 900, histogram=(0, 0, 3, *[0] * 17, 1)).quantile(0.9)
+        25
+        """
+        wanted, seen = max(math.ceil(share * sum(self.histogram)), 1), 0
+        for number, count in enumerate(self.histogram):
+            seen += count
+            if seen >= wanted:
+                return bin_end(number)
+        raise ValueError("the histogram is empty")
+
+
+BINS = 496
+"""The bins of a histogram: enough for 2**63 ns."""
+
+
+def bin_end(number: int) -> int:
+    """The greatest time in a bin. There are eight bins from each power of two to the next.
+
+    >>> [bin_end(number) for number in (0, 15, 16, 23, 24)]
+    [0, 15, 17, 31, 35]
+    """
+    exponent = max(number // 8 - 1, 0)
+    return ((number - 8 * exponent + 1) << exponent) - 1
 
 
 def parse_times(text: str, rounds: int, phases: int) -> list[PhaseTime]:
@@ -268,11 +323,16 @@ def parse_times(text: str, rounds: int, phases: int) -> list[PhaseTime]:
                 value.setdefault("counts", {})
                 _check(value, "counts", _are_counts, "an object of integers")
                 continue
+            if part.name == "histogram":
+                value["histogram"] = _parse_histogram(value.get("histogram", []))
+                continue
             optional = part.name in ("thread_ns", "process_ns", "memory_bytes")
             if optional and value.get(part.name) is None:
                 value[part.name] = None
                 continue
             _check(value, part.name, lambda entry: type(entry) is int, "an integer")
+            if value[part.name] < 0:
+                raise ValueError(f"{part.name} is {value[part.name]}; it must not be negative")
         times.append(PhaseTime(**{part.name: value[part.name] for part in fields(PhaseTime)}))
     expected = [(number, phase) for number in range(rounds) for phase in range(phases + 1)]
     if [(line.round, line.phase) for line in times] != expected:

@@ -94,13 +94,17 @@ class Peer:
         phases: Sequence[int] = (0,),
         rounds: int = ROUNDS,
         warm_up: int = WARM_UP,
+        histogram: bool = False,
     ) -> list[PhaseTime]:
         """Time the peer: a row per round and phase, in order; the last phase is the drain.
 
-        Reading the tape is not timed. The expiries are counted, and must be as many in each round;
+        With `histogram`, single operations are timed, by a peer that can. Reading the tape is not
+        timed. The expiries are counted, and must be as many in each round;
         check the peer on the same tape first. Raises PeerError.
         """
-        options = ("--rounds", str(rounds), "--warm-up", str(warm_up))
+        options = ["--rounds", str(rounds), "--warm-up", str(warm_up)]
+        if histogram:
+            options += ["--histogram", "1"]
         with self._tape_file(tape, id_space, unit, phases) as path:
             text = self._run("time", str(path), *options)
         try:

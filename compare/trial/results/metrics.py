@@ -86,6 +86,13 @@ METRICS = {
     "step_time": Metric("step of the clock", formats.significant, "ns", LOWER, ("range",)),
     # timers of other languages, and the project's beside them
     "peer_time": Metric("time per operation", formats.significant, "ns", LOWER, ("range",)),
+    "peer_memory": _nbytes("growth of the process"),
+    **{
+        f"single_{name}": Metric(
+            f"{quantiles.title(name)} of single operations", formats.significant, "ns", LOWER
+        )
+        for name in quantiles.QUANTILES
+    },
     # replays of workloads and traces
     "replay_time": Metric(
         "time per operation, median", formats.significant, "ns", LOWER, ("range", "ratio")

@@ -8,8 +8,10 @@ A value belongs to a contestant, a subject, a size and a metric.
 | the name of a workload or trace | null | `replay_time`, counts, lateness, counters |
 | "memory" | timers for which there is room | `at_rest`, `at_peak`, `grown`, `pause` |
 | a caller, such as "python" | timers pending | `pair_time`, `fire_time`, `step_time` |
-| "peer insert", "peer cancel", "peer hold", "peer expiry" | timers pending | `peer_time` |
 | an experiment on a claim | its own: slots, a tick, a delay, timers | those of the experiment |
+| a task of peers, such as "peer hold" | timers pending | `peer_time`, `single_p50`, ... |
+| "peer insert" | timers pending | `peer_memory` |
+| "peer" | timers pending | `pair_time`, `fire_time`, `step_time` |
 | a kind of trials and their load, such as "rate low" | the rate or the limit | those of a trial |
 
 The contestants and peers are those of the manifest. There are two others: event loops, with the

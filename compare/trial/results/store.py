@@ -26,8 +26,8 @@ finished tasks, and names those that are missing. A run that is finished never c
                        operation to the last), details (its origin), description (of a trace:
                        `compare.traffic.tapes.description.Description`, else null)
     peers              of a comparison: an object for each timer of another language, with name,
-                       language, library, scheme and rounding; the last three are null if it was
-                       not built
+                       language, library, scheme, rounding (as text) and lateness (the least and
+                       the greatest, in units); the last four are null if it was not built
     agreement          checked (a description of the checks, as text) and, once the run is
                        finished, contestants, tapes (each counted once for each contestant),
                        expiries (rows compared)

@@ -505,6 +505,27 @@ def test_compare_stores_a_run_and_shows_it(said, trace):
     assert code == 0 and "### Replays: uniform\n\n|  | time per operation, median [ns] |" in out
 
 
+def test_compare_with_peers_names_those_that_are_missing(said, monkeypatch, tmp_path):
+    monkeypatch.setenv("WHEELWORK_PEERS", str(tmp_path / "nothing"))
+    options = ["--timers", "delay-queue", "--sizes", "20", "--repeats", "1", "--operations", "100"]
+    line = ["compare", "--peers", "python-heapq,cpp-wheel", *options, "--workload", "constant"]
+    code, out, err = said(*line)
+    assert (code, err) == (0, "")
+    assert "\nnot timed: cpp-wheel: " in out
+    assert max(map(len, out.splitlines()[:-1])) <= 80
+    printed = json.loads(said(*line, "--json")[1])
+    heapq, wheel = printed["peers"]
+    assert (heapq["name"], heapq["rounding"], heapq["problem"]) == ("python-heapq", "exact", None)
+    assert wheel["problem"].startswith(("not built", "needs g++"))
+    figures = {
+        (figure["contestant"], figure["metric"])
+        for figure in printed["figures"]
+        if figure["subject"] == "peer hold"
+    }
+    assert {("python-heapq", "peer_time"), ("delay-queue", "peer_time")} <= figures
+    assert ("python-heapq", "single_p999") in figures
+
+
 # ---- bad input
 
 NO_COUNT = "is not a positive whole number, such as 5000 or 1e6"

@@ -1,54 +1,63 @@
 // Agrona's DeadlineTimerWheel, polled tick by tick: a poll looks at one tick.
 import java.util.concurrent.TimeUnit;
 import org.agrona.DeadlineTimerWheel;
-import org.agrona.collections.Long2LongHashMap;
+import org.agrona.collections.Long2ObjectHashMap;
 import wheelwork.Peer;
 
-public final class Main implements Peer.Structure<Long>, DeadlineTimerWheel.TimerHandler {
-    static final int TICK = 1, WHEEL_SIZE = 512;
+public final class Main implements Peer.Structure<Main.Timer>, DeadlineTimerWheel.TimerHandler {
+    static final int WHEEL_SIZE = Peer.parameter("wheel_size", 4096);
     static final String DESCRIPTION =
             """
             {"protocol": 1, "name": "java-agrona", "language": "Java", "library": "agrona",
              "version": "%s", "scheme": "hashed wheel of arrays (DeadlineTimerWheel)", "drain": "unit",
-             "parameters": {"tick": 1, "wheel_size": 512},
-             "limits": {"time": 4611686018427387904, "step": 2000000, "equal": 100000},
-             "notes": {"handles": "timer ids without generations; a hash map finds the operation",
+             "parameters": {"tick": 1, "wheel_size": %d},
+             "limits": {"time": 4611686018427387904, "step": 2000000, "equal": 10000},
+             "notes": {"handles": "timer ids without generations; a hash map has the timer of each id",
                        "re-arm": "cancel and schedule", "poll": "one tick"}}
             """;
 
+    /** A timer with its id in the wheel, which uses ids again. */
+    static final class Timer extends Peer.Timer {
+        final long id;
+
+        Timer(long operation, long deadline, long id) {
+            super(operation, deadline);
+            this.id = id;
+        }
+    }
+
     private final DeadlineTimerWheel wheel;
-    private final Long2LongHashMap operations = new Long2LongHashMap(-1); // by timer id
-    // A handle is the operation that armed the timer: the timer's id is used again.
-    private final Long2LongHashMap ids = new Long2LongHashMap(-1);
+    private final Long2ObjectHashMap<Timer> pending = new Long2ObjectHashMap<>(); // by id
     private Peer.Fired fired;
     private long now;
     private boolean mayBeDue; // a timer was scheduled since the last poll
 
     Main(long start) {
-        wheel = new DeadlineTimerWheel(TimeUnit.MILLISECONDS, start, TICK, WHEEL_SIZE);
+        wheel = new DeadlineTimerWheel(TimeUnit.MILLISECONDS, start, 1, WHEEL_SIZE);
         now = start;
     }
 
     @Override
-    public Long start(long operation, long deadline) {
-        long id = wheel.scheduleTimer(deadline);
-        operations.put(id, operation);
-        ids.put(operation, id);
+    public Timer start(long operation, long deadline) {
+        Timer timer = new Timer(operation, deadline, wheel.scheduleTimer(deadline));
+        pending.put(timer.id, timer);
         mayBeDue = true;
-        return operation;
+        return timer;
     }
 
     @Override
-    public boolean cancel(Long operation) {
-        long id = ids.remove(operation.longValue());
-        return id != -1 && wheel.cancelTimer(id);
+    public boolean cancel(Timer timer) {
+        if (!timer.isPending) return false;
+        timer.isPending = false;
+        pending.remove(timer.id);
+        return wheel.cancelTimer(timer.id);
     }
 
     @Override
     public boolean onTimerExpiry(TimeUnit unit, long now, long id) {
-        long operation = operations.get(id);
-        ids.remove(operation);
-        fired.fire(operation, now);
+        Timer timer = pending.remove(id);
+        timer.isPending = false;
+        fired.fire(timer.operation, now);
         return true;
     }
 
@@ -78,6 +87,6 @@ public final class Main implements Peer.Structure<Long>, DeadlineTimerWheel.Time
     public static void main(String[] arguments) throws Exception {
         String version = DeadlineTimerWheel.class.getProtectionDomain().getCodeSource().getLocation().getPath();
         version = version.replaceAll(".*agrona-(.*)\\.jar", "$1");
-        Peer.main("java-agrona", DESCRIPTION.formatted(version), 0, Main::new, arguments);
+        Peer.main("java-agrona", DESCRIPTION.formatted(version, WHEEL_SIZE), 0, Main::new, arguments);
     }
 }

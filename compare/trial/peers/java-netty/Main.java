@@ -2,6 +2,7 @@
 // what Worker.run does after waitForNextTick. A unit is a millisecond, the shortest tick. Timeouts
 // are made by the constructor that newTimeout calls, because newTimeout reads the system's clock.
 import io.netty.util.HashedWheelTimer;
+import io.netty.util.ResourceLeakDetector;
 import io.netty.util.Timeout;
 import io.netty.util.TimerTask;
 import java.lang.invoke.MethodHandle;
@@ -13,7 +14,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import wheelwork.Peer;
 
 public final class Main implements Peer.Structure<Timeout> {
-    static final int TICK = Peer.parameter("tick", 1), WHEEL_SIZE = Peer.parameter("wheel_size", 512);
+    static final int TICK = Peer.parameter("tick", 1), WHEEL_SIZE = Peer.parameter("wheel_size", 4096);
     static final long UNIT = 1_000_000; // nanoseconds
     static final String DESCRIPTION =
             """
@@ -30,6 +31,7 @@ public final class Main implements Peer.Structure<Timeout> {
     static final MethodHandle NEW_TIMEOUT, TRANSFER, CANCELLED, EXPIRE, GET_TICK, SET_TICK;
 
     static {
+        ResourceLeakDetector.setLevel(ResourceLeakDetector.Level.DISABLED); // no timer is ever stopped
         try {
             MethodHandles.Lookup mine = MethodHandles.lookup();
             Class<?> worker = Class.forName("io.netty.util.HashedWheelTimer$Worker");

@@ -3,17 +3,33 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
+from compare.traffic.tapes.tape import validate
+from compare.trial.bench import peers as module
+from compare.trial.bench.callers import METRICS, CompiledCaller, Plan, costs_of
 from compare.trial.bench.comparison import Comparison
-from compare.trial.bench.peers import METRIC, SUBJECTS, PeerBench, warm_up
+from compare.trial.bench.peers import CALLER, METRIC, SINGLE, SUBJECTS, PeerBench, calling, costs
 from compare.trial.bench.run import run_comparison
-from compare.trial.peers.catalogue import CPP, JAVA, PYTHON, Entry, entries, entries_named
-from compare.trial.peers.protocol import PeerError
+from compare.trial.bench.work import tapes_of
+from compare.trial.peers.catalogue import (
+    CPP,
+    JAVA,
+    PYTHON,
+    Entry,
+    entries,
+    entries_named,
+    entry_named,
+)
+from compare.trial.peers.protocol import PeerError, PhaseTime
 from compare.trial.peers.run import Peer, own_peer
+from compare.trial.replay.contestant import contestant
+from compare.trial.replay.engine import replay
 from timers.errors import ParameterError
 
 LATE = "tests.compare.own_timers:Late"
+ORDINARY = entry_named("python-heapq")
 
 
 @dataclass(frozen=True)
@@ -36,9 +52,9 @@ class OwnEntry(Entry):
         return self.peer().describe()
 
 
-def bench_of(*peers, sizes=(30,), repeats=1):
+def bench_of(*peers, sizes=(30,), repeats=1, **settings):
     """The bench after a run, with what it stored."""
-    bench, stored = PeerBench(peers, (), sizes, repeats, math.inf, 3), {}
+    bench, stored = PeerBench(peers, (), sizes, repeats, math.inf, 3, **settings), {}
     steps = []
     bench.run(steps.append, lambda name, rows: stored.update({name: rows}))
     assert len(steps) == bench.steps
@@ -51,30 +67,110 @@ def test_a_right_peer_is_timed_and_wrong_missing_and_broken_ones_are_named():
         OwnEntry(LATE, PYTHON),
         OwnEntry("unbuilt", CPP, is_ready=False),
         OwnEntry("broken", JAVA, command=("false",)),
-        OwnEntry("delay-queue", PYTHON),
+        ORDINARY,
     )
     bench, _ = bench_of(*peers)
     timed = {(row.contestant, row.subject) for row in bench.rows if row.value is not None}
-    assert timed == {("delay-queue", subject) for subject in SUBJECTS}
-    assert all(row.value > 0 for row in bench.rows if row.value is not None)
+    assert timed == {(ORDINARY.name, subject) for subject in [*SUBJECTS, CALLER]}
+    assert all(row.value > 0 for row in bench.rows if row.metric == METRIC and row.value)
     notes = {row.contestant: row.note for row in bench.rows if row.value is None}
-    assert notes[LATE].startswith("disagrees: ")
+    assert notes[LATE].startswith("with 30 timers pending, it disagrees: ")
     assert notes["unbuilt"] == "not built"
     assert "exits with code 1" in notes["broken"]
-    assert {row.metric for row in bench.rows} == {METRIC}
     described = {entry["name"]: entry for entry in bench.entries()}
     assert described["unbuilt"]["language"] == "C++" and described["unbuilt"]["scheme"] is None
-    assert described["delay-queue"]["rounding"] == "exact"
+    assert described["unbuilt"]["lateness"] is None
+    assert described[ORDINARY.name]["rounding"] == "exact"
+    assert described[ORDINARY.name]["lateness"] == [0, 0]
+
+
+def test_every_task_has_quantiles_of_single_operations():
+    bench, _ = bench_of(ORDINARY, sizes=(200,))
+    for subject in SUBJECTS:
+        found = {r.metric: r.value for r in bench.rows if r.subject == subject and r.repeat is None}
+        assert found.keys() == SINGLE.keys()
+        values = [found[name] for name in SINGLE]
+        assert values == sorted(values) and values[0] > 50  # Python takes longer
+
+
+def test_a_slow_peer_is_left_out_and_the_others_go_on():
+    hangs = OwnEntry("slow", PYTHON, command=("sh", "-c", "sleep 1000"))
+    bench, _ = bench_of(hangs, ORDINARY, sizes=(30, 40), timeout=10.0)
+    notes = [(row.contestant, row.size, row.note) for row in bench.rows if row.note]
+    assert notes == [("slow", 30, "with 30 timers pending, describe did not end in 10 s")]
+    assert {row.size for row in bench.rows if row.contestant == ORDINARY.name} == {30, 40}
+
+
+def test_the_budget_counts_what_is_timed(monkeypatch):
+    calls = []
+    entry = OwnEntry("delay-queue", PYTHON)
+    phase = PhaseTime(0, 0, 1, 1, wall_ns=10**8, process_ns=5, histogram=(0, 1))
+
+    def time_(turn, phases, *, histogram=False):
+        calls.append(histogram)
+        return [phase] * (len(phases.first) + 1)
+
+    monkeypatch.setattr(module._Turn, "time", time_)
+    bench = PeerBench([entry], (), (30,), 50, 3.0, 0)
+    monkeypatch.setattr(bench, "_check", lambda turn: None)
+    bench.run()
+    turns = {row.repeat for row in bench.rows if row.metric == METRIC}
+    assert len(turns) == 2  # of 4 + 7 phases of 0.1 s each
+    assert calls == [False] * 3 * 2 + [True] * 2
+
+
+@pytest.mark.parametrize("size", [8, 100, 5_000])
+def test_the_tapes_keep_the_rules_and_their_phases_have_their_work(size):
+    tapes, plan = tapes_of(size, 1), Plan(size, 400, 1)
+    for phases in (module.filling(tapes), module.holding(tapes), calling(plan)):
+        validate(phases.tape, phases.id_space)
+        assert phases.first[0] == 0
+    tape, first, id_space = module.holding(tapes)
+    done = replay(contestant("delay-queue").new("ms", 0), tape, id_space, drain_timer=False)
+    assert done.outcome.pending == 0  # all fire unit by unit
+    assert set(np.diff(tape.time[first[3] :])) == {1}
+
+
+@pytest.mark.parametrize("size", [8, 1_000])
+def test_a_peer_pays_for_what_a_caller_pays_for(size):
+    """Counted, not timed: each expiry counts 1, and each step of the clock 1 000."""
+    plan = Plan(size, 400, 1)
+
+    class Counting(CompiledCaller):
+        def fires(self, plan):
+            started = self.timer.now
+            _, steps = super().fires(plan)
+            assert started <= 1_500 - 1
+            return plan.fires + 1_000 * steps, steps
+
+        def steps(self, count):
+            super().steps(count)
+            return 1_000 * count
+
+        def pairs(self, slots, deadlines):
+            super().pairs(slots, deadlines)
+            return slots.size
+
+    expected = costs_of(Counting(contestant("delay-queue"), plan), plan)
+    tape, first, _ = calling(plan)
+    ends = [*first[1:], tape.time.size]
+    phases = []
+    for phase, (begin, end) in enumerate(zip(first, ends, strict=True)):
+        steps = int(tape.time[end - 1] - tape.time[begin - 1]) if begin else 0
+        starts = int((tape.op[begin:end] == 0).sum())
+        ns = {2: starts, 3: 1_000 * steps, 5: starts + 1_000 * steps}.get(phase, 0)
+        phases.append(PhaseTime(0, phase, 0, 0, ns))
+    phases.append(PhaseTime(0, 6, 0, 0, 0))
+    got = costs(phases, plan)
+    assert {name: 1e9 * ns for name, ns in got.items()} == pytest.approx(
+        dict(zip(METRICS, expected, strict=True))
+    )
 
 
 def test_what_failed_is_not_run_at_larger_sizes():
     bench, stored = bench_of(OwnEntry("broken", JAVA, command=("false",)), sizes=(40, 30))
     assert [row.size for row in bench.rows] == [30]
     assert stored["peers-40"] == []
-
-
-def test_the_warm_up_is_shorter_at_large_sizes():
-    assert [warm_up(size) for size in (1, 100_000, 1_000_000)] == [5, 5, 1]
 
 
 def test_groups_and_names():

@@ -115,6 +115,14 @@ def test_a_peer_is_timed(checked):
     assert sum(line.expired for line in times[:3]) == rows.operation.size
     assert [line.operations for line in times[:3]] == [100, made.tape.time.size - 100, 0]
     assert all(line.wall_ns > 0 and line.process_ns >= 0 for line in times)
+    assert not any(line.histogram for line in times)
+    *phases, drain = peer.time(
+        made.tape, made.id_space, phases=(0, 100), rounds=1, warm_up=1, histogram=True
+    )
+    assert [sum(line.histogram) for line in phases] == [line.operations for line in phases]
+    assert drain.expired == times[2].expired and sum(drain.histogram) > 0
+    for line in phases:  # of a busy machine; a reading of the clock is all that is not in both
+        assert 0 < line.quantile(0.0) <= line.quantile(1.0) <= 1.2 * line.wall_ns
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,26 @@
 
 import dataclasses
 import json
+import math
 import os
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compare.traffic.tapes.tape import START
+from compare.trial.peers import peer
 from compare.trial.peers.protocol import (
+    BINS,
     Description,
     Limits,
     PeerError,
     PeerRounding,
+    PhaseTime,
+    bin_end,
     parse_description,
     parse_times,
 )
@@ -22,6 +29,7 @@ from compare.trial.peers.run import Peer
 from tests.compare.small_tapes import tape_of
 from tests.compare.trial.peers import wrong
 from tests.words import one_line
+from timers.limits import LIMIT
 
 TAPE = tape_of(*((0, START, k, k) for k in range(4)))
 
@@ -127,10 +135,40 @@ def test_times_are_checked(tmp_path):
         (text.replace('"wall_ns": 9', '"wall_ns": 9.5'), "wall_ns is 9.5; it must be an integer"),
         (text.replace('"expired": 1, ', ""), "expired is missing"),
         (text.replace("9}", '9, "counts": {"x": 0.5}}'), "counts is .* an object of integers"),
+        (text.replace('"wall_ns": 9', '"wall_ns": -9'), "wall_ns is -9; it must not be negative"),
+        (text.replace("9}", '9, "histogram": 3}'), "histogram is 3; it must be a list of up to"),
+        (text.replace("9}", '9, "histogram": [-1]}'), r"histogram is \[-1\]; it must be a list"),
+        (text.replace("9}", f'9, "histogram": {[0] * 497}}}'), "a list of up to 496 counts"),
         ("nonsense", "Expecting value"),
     ):
         with pytest.raises(ValueError, match=says):
             parse_times(bad, 1, 1)
+
+
+def test_the_cpu_time_of_the_process_counts_if_it_is_known():
+    times = [PhaseTime(0, 0, 1, 1, 9, *known) for known in [(), (8,), (8, 7), (None, 7)]]
+    assert [time.cpu_ns for time in times] == [9, 8, 7, 7]
+
+
+@given(
+    times=st.lists(st.integers(0, 2**62), min_size=1), share=st.sampled_from([0.0, 0.5, 0.99, 1])
+)
+def test_a_quantile_is_at_most_an_eighth_too_large(times, share):
+    histogram = peer.Histogram()
+    for ns in times:
+        histogram.add(ns)
+    phase = PhaseTime(0, 0, len(times), 0, 0, histogram=tuple(histogram.take()))
+    true = sorted(times)[max(math.ceil(share * len(times)), 1) - 1]
+    assert true <= phase.quantile(share) <= true + true // 8
+    assert not histogram.take()
+
+
+def test_bins_follow_each_other():
+    histogram = peer.Histogram()
+    for number in range(BINS - 8):
+        histogram.add(bin_end(number))
+        histogram.add(bin_end(number - 1) + 1 if number else 0)
+    assert set(histogram.take()) == {2}
 
 
 def test_a_peer_that_prints_no_times_is_one_line():
@@ -222,3 +260,6 @@ def test_roundings_in_words():
         "early by up to 6",
         "late by up to 8/63 of the delay",
     ]
+    assert PeerRounding("up", 1).text == "late by 1"
+    ends = [(0, 0), (0, 7), (-6, 0), (0, LIMIT)]
+    assert [rounding.lateness for rounding in shown] == ends
