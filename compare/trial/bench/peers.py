@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ from compare.trial.bench.work import (
 )
 from compare.trial.peers.catalogue import Entry
 from compare.trial.peers.protocol import PeerError, PhaseTime
-from compare.trial.peers.run import DEFAULT_TIMEOUT
+from compare.trial.peers.run import DEFAULT_TIMEOUT, Peer
 from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.engine import Clock, OverBudgetError
 from compare.trial.results.schema import OVER_BUDGET, Row, rows_of
@@ -149,6 +149,11 @@ class _Turn:
     plan: Plan
     seconds: float
 
+    @cached_property
+    def peer(self) -> Peer:
+        """The program. Raises PeerError if it is not ready."""
+        return self.entry.peer(self.seconds)
+
     @property
     def all(self) -> tuple[Phases, ...]:
         """All tapes."""
@@ -156,7 +161,7 @@ class _Turn:
 
     def time(self, phases: Phases, *, histogram: bool = False) -> list[PhaseTime]:
         """The times of the phases; the last is the drain."""
-        return self.entry.peer(self.seconds).time(
+        return self.peer.time(
             phases.tape,
             phases.id_space,
             unit=UNIT,
@@ -254,25 +259,25 @@ class PeerBench:
         name = turn.entry.name
         if name in self._problems:
             return
+        size, problem = turn.tapes.size, None
         try:
-            problem = work(turn)
+            if turn.peer.description.real_time:
+                problem = "runs in real time, so its expiries cannot be checked"
+            elif reason := work(turn):
+                problem = f"with {size:,} timers pending, {reason}"
         except PeerError as error:
             problem = str(error).removeprefix(f"{name}: ")
-        if problem:
-            size = turn.tapes.size
             if turn.entry.is_ready:
                 problem = f"with {size:,} timers pending, {problem}"
+        if problem:
             self._problems[name] = problem
             self.rows.append(Row(name, next(iter(SUBJECTS)), size, METRIC, None, None, problem))
 
     def _check(self, turn: _Turn) -> str | None:
-        peer = turn.entry.peer(self.timeout)
-        if peer.description.real_time:
-            return "it runs in real time, so its expiries cannot be checked"
         for tape, _, id_space in turn.all:
-            if not peer.description.allows(tape):
+            if not turn.peer.description.allows(tape):
                 return "it cannot do the tape, by its own description"
-            if fault := peer.first_fault(tape, id_space):
+            if fault := turn.peer.first_fault(tape, id_space):
                 return f"it disagrees: {fault.text}"
         return None
 
