@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _LOGS = """\
 Logs: tables, JSON, Parquet, Zeek and W3C logs (IIS), and lines of Apache,
-nginx, AWS's load balancers, HAProxy, Envoy and syslog; lines of your own with
---pattern. Plain or compressed with gzip, bzip2 or zstd. LOG is a file, a
+nginx, AWS's load balancers, HAProxy, Envoy, syslog and log4j; lines of your own
+with --pattern. Plain or compressed with gzip, bzip2 or zstd. LOG is a file, a
 directory, a pattern such as 'access.log*', a URI, or - for standard input;
 several may be given. Files and rows may be in any order. An empty value, null
 and `-` all mean no value. A nested value is named by the keys that lead to it:

@@ -21,7 +21,7 @@ from compare.traffic.logs.formats.base import Layout, Log
 from compare.traffic.logs.known import Known, known_format, split_unit, unit_in_name
 from compare.traffic.logs.numbers import ABSENT, ONE, VALID, read_durations, read_times, with_value
 from compare.traffic.logs.opening import open_log
-from compare.traffic.logs.time_formats import EPOCHS, NUMBER, guess_form
+from compare.traffic.logs.time_formats import NUMBER, guess_form, looks_like_time
 from compare.traffic.tapes.units import EXPONENTS
 
 SAMPLE = 1000
@@ -48,7 +48,7 @@ _NAMES = {
         *("client", "id.orig_h", "key", "user", "session", "ip", "client.ip", "c-ip"),
         *("client_ip", "remote_addr", "remote_ip", "client_host", "client_addr"),
         *("request.remote_ip", "peer.address.ip", "peer.address", "source.ip", "user_id"),
-        *("session_id", "host", "hostname", "thread"),
+        *("session_id", "host", "hostname", "thread", "logger"),
     ),
 }
 """Names of columns in common logs, without their units, the most likely one first."""
@@ -62,9 +62,6 @@ _PAIRS = (
 """Values of a column that tells the start of a request from its end, in small letters."""
 _LEAST_IN_FLIGHT = 0.01
 """Requests in flight on average, below which a shorter unit of the durations is unlikely."""
-
-_SECONDS_OF_TODAY = 10**8
-"""A smaller number is unlikely to be a time since 1970."""
 
 
 _Sample = Mapping[str, Sequence[str | None]]
@@ -208,8 +205,8 @@ def _roles(log: Log, sample: _Sample, known: Known | None) -> dict[str, str]:
     wanted = ("key",) if roles.keys() & {"duration", "end", "id"} else ("duration", "end", "key")
     for role in wanted:
         # A column without a value in the first rows would be of no use.
-        filled = [name for name in likely[role] if name not in sample or any(sample[name])]
-        rest = (name for name in filled or likely[role] if name not in roles.values())
+        filled = (name for name in likely[role] if any(sample.get(name) or [True]))
+        rest = (name for name in filled if name not in roles.values())
         if name := next(rest, None):
             roles[role] = name
     if "duration" in roles:
@@ -322,6 +319,4 @@ def _may_be_time(log: Log, sample: _Sample, column: str) -> bool:
 
 
 def _looks_like_time(texts: Sequence[str | None]) -> bool:
-    text = next(filter(None, texts), "")
-    form = guess_form(text)
-    return form is not None and (form not in EPOCHS or float(text) > _SECONDS_OF_TODAY)
+    return looks_like_time(next(filter(None, texts), ""))

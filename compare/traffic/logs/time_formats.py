@@ -23,6 +23,8 @@ FORMS = dict.fromkeys(EPOCHS, NUMBER) | {
 }
 """Time formats and their patterns."""
 SYSLOG = "%b %d %H:%M:%S"
+_SECONDS_OF_TODAY = 10**8
+"""A smaller number is unlikely to be a time since 1970."""
 _WITHOUT_YEAR = "[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}"
 _EPOCH_RANGES = {
     "epoch-s": (0, 10**11),
@@ -53,6 +55,12 @@ def guess_form(text: str) -> str | None:
         return None
     size = abs(float(text))  # the magnitude is all that matters
     return next((form for form, (_, end) in _EPOCH_RANGES.items() if size < end), "epoch-ns")
+
+
+def looks_like_time(text: str) -> bool:
+    """Return whether a text is a time in a known format, and not just any number."""
+    form = guess_form(text)
+    return form is not None and (form not in EPOCHS or float(text) > _SECONDS_OF_TODAY)
 
 
 def guessed_range(form: str, unit: str) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 import json
 import re
 import secrets
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,11 +12,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from compare.traffic.logs.blocks import Block, Source
+from compare.traffic.logs.blocks import Block, LogError, Source
 from compare.traffic.logs.formats.base import Layout, Log, Records
+from compare.traffic.logs.time_formats import looks_like_time
 
 _SEEN = 1000
 """The number of records whose keys are listed as columns."""
+_LOOKED = 10
+"""The first lines, one of which must be an object."""
+_DEEP = 20
+"""More than the arrays and objects around a record."""
+_ARRAY = re.compile(r'\[(?:\{|\]$|\[["\[{0-9-])')
 _AT_ONCE = 500
 """Texts that are read at a time: few, so that their objects are soon freed."""
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]|[^\s,{}\[\]"]+', re.DOTALL)
@@ -35,13 +42,18 @@ class JsonLog(Log):
 
     @classmethod
     def fits(cls, lines: list[str]) -> bool:
-        """The first line begins an object, or an array of objects."""
-        return lines[0].lstrip().startswith("{") or _begins_array(lines)
+        """The first line begins an object, or an array of objects or arrays."""
+        return lines[0].lstrip().startswith("{") or bool(_ARRAY.match(_start(lines)))
 
     @classmethod
     def from_head(cls, source: Source, lines: list[str], blank: int, layout: Layout) -> Log:
         """The columns are the keys that are seen."""
-        is_array = _begins_array(lines)
+        if recipe := _recipe(lines):
+            raise LogError(
+                f"{source.name} is neither an object a line nor an array of objects with times;"
+                f" this prints an object a line: jq -c '{recipe}' {shlex.quote(source.name)}"
+            )
+        is_array = _start(lines).startswith("[")
         texts = [source.head[first:end] for first, end in _elements(source.head)]
         columns: dict[str, None] = {}
         for text in texts[:_SEEN] if is_array else source.head.splitlines():
@@ -80,9 +92,70 @@ class JsonLog(Log):
         return Records(number, np.array(fault, np.bool_), arrays, len(texts))
 
 
-def _begins_array(lines: list[str]) -> bool:
-    start = "".join(lines[:100]).replace(" ", "").replace("\t", "")
-    return start.startswith("[{") or start == "[]"
+def _start(lines: list[str]) -> str:
+    return "".join(lines[:100]).replace(" ", "").replace("\t", "")
+
+
+def _recipe(lines: list[str]) -> str | None:
+    """The program for jq that prints a record a line, if the file has another form."""
+    start = _start(lines)
+    if start.startswith("[["):
+        return ".[] | {time: .[0], duration: .[1]}"
+    if start.startswith("["):
+        inner = _path_inside(_beginning("\n".join(lines)[1:]))
+        return inner and f".[]{inner}"
+    texts = (line.encode(errors="surrogateescape") for line in lines[:_LOOKED])
+    objects = list(filter(None, map(_object, texts)))
+    if not objects:  # it goes on in the next line
+        record = _beginning("\n".join(lines))
+        return _path_inside(record) or ("." if record and len(lines) > 1 else None)
+    first, *others = objects
+    is_row = others and any(isinstance(value, str) for value in first.values())
+    return None if is_row else _path_inside(first)
+
+
+def _beginning(text: str) -> dict[str, Any] | None:
+    """The object with which a text begins, as far as the text has it."""
+    with suppress(ValueError, RecursionError):
+        record = _DECODER.raw_decode(text.lstrip())[0]
+        return record if isinstance(record, dict) else None
+    # Behind the last object or array that is complete, all others can be closed.
+    data, closing, opened = text.encode(errors="surrogateescape"), {b"{": b"}", b"[": b"]"}, []
+    end, rest = 0, b""
+    for token in _TOKEN.finditer(data):
+        if token[0] in closing:
+            opened.append(closing[token[0]])
+        elif token[0] in closing.values() and opened:
+            opened.pop()
+            if len(opened) < _DEEP:
+                end, rest = token.end(), b"".join(reversed(opened))
+    return _object(data[:end] + rest)
+
+
+def _path_inside(record: dict[str, Any] | None) -> str | None:
+    """The path to objects in arrays of an object that has no time itself, or None."""
+    path = ""
+    while record and not any(map(looks_like_time, _scalars(record))):
+        lists = (key for key, value in record.items() if _is_of_objects(value))
+        key = next(lists, None)
+        if key is None:
+            break
+        path += f".{key}[]" if key.isidentifier() else f'.["{key}"][]'
+        record = record[key][0]
+    return path or None
+
+
+def _scalars(record: dict[str, Any]) -> Iterator[str]:
+    """The texts and numbers of an object and of the objects in it."""
+    for value in record.values():
+        if isinstance(value, dict):
+            yield from _scalars(value)
+        elif isinstance(value, str):
+            yield value
+
+
+def _is_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def _objects(texts: list[bytes]) -> list[dict[str, Any] | None]:

@@ -90,7 +90,8 @@ def _own(pattern: str) -> Line:
 def _known(lines: list[str]) -> str:
     """The name of the format of one of the first lines, or an empty text."""
     for name, line in LINES.items():
-        if any(re.match(line.patterns[-1], text) for text in lines[:_RECOGNIZED]):
+        sign = line.sign or line.patterns[-1]
+        if any(re.match(sign, text) for text in lines[:_RECOGNIZED]):
             return name
     return ""
 

@@ -10,15 +10,16 @@ class Line(NamedTuple):
 
     A line is matched with the first of the `patterns` that has the groups that are asked for; if it
     does not match, with the others. So a fast pattern may come first that only some lines match; it
-    must find the same groups in these. Patterns are those of RE2 and begin at the beginning of a
-    line. Their named groups are the columns. The texts behind the group `rest`, separated by
-    spaces, are the columns extra1 to extra9, without `name=` and quotes.
+    must find the same groups in these, unless it has all groups as well. Patterns are those of RE2
+    and begin at the beginning of a line. Their named groups are the columns. The texts behind the
+    group `rest`, separated by spaces, are the columns extra1 to extra9, without `name=` and quotes.
     """
 
     what: str  # what a line is: "it is not ..."
     patterns: tuple[str, ...]  # the last one has all groups
     example: str
     selects: bool = False  # whether other lines are to be expected between these
+    sign: str = ""  # a pattern of some lines that tells the format, if the last one does not
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -63,6 +64,19 @@ def _balancer(before: str, behind: str) -> tuple[str, str]:
 
 _HAPROXY_TIMES = "/".join(
     rf"(?:-1|(?P<{part}_time>[0-9]+))" for part in ("request", "wait", "connect", "response")
+)
+
+_APP = r"(?P<app>[^ :\[]+)(?:\[(?P<process>[^\]]*)\])?:"
+_ISO_SYSLOG = (
+    rf"^(?:<(?P<priority>[0-9]{{1,3}})>)?(?P<time>[0-9-]{{10}}T{_WORD}) (?P<host>{_WORD}) "
+)
+
+_LOGGED = (
+    r"^\[?(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(?:[.,][0-9]+)?(?:Z|[+-][0-9:]{4,6})?)"
+    r"\]?[ -]+"
+)
+_LEVEL = (
+    r"\[?(?P<level>TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|SEVERE|CRITICAL|FATAL)\b\]?[ :-]*"
 )
 
 LINES: Mapping[str, Line] = {
@@ -144,6 +158,25 @@ LINES: Mapping[str, Line] = {
             rf" (?P<host>{_WORD}) (?P<app>[^ :\[]+)(?:\[(?P<process>[^\]]*)\])?: (?P<message>.*)$",
         ),
         "<34>Oct 11 22:14:15 mymachine su[77]: 'su root' failed for lonvick on /dev/pts/8",
+    ),
+    # Usual layouts of log4j, Logback, Spring and Python's logging. A message may have more lines.
+    "logging": Line(
+        "a line with a time and a level",
+        (
+            rf"{_LOGGED}{_LEVEL}[^\[]{{0,20}}\[ *(?P<thread>[^\]]*)\] (?P<logger>[^ :]+) *: "
+            "(?P<message>.*)$",
+            rf"{_LOGGED}(?:\[ *(?P<thread>[^\]]*)\] )?(?:(?P<logger>{_WORD}) - )?{_LEVEL}"
+            "(?P<message>.*)$",
+        ),
+        "2015-10-18 18:01:47,978 INFO [main] org.example.Server: Started",
+        selects=True,
+    ),
+    # rsyslog's RSYSLOG_FileFormat: RFC 3164 with a time of ISO 8601.
+    "rsyslog": Line(
+        "a line of rsyslog with a time of ISO 8601",
+        (rf"{_ISO_SYSLOG}(?:{_APP} ?)?(?P<message>.*)$",),
+        "2024-05-01T12:00:00.1+02:00 web1 sshd[77]: Accepted publickey for frank",
+        sign=_ISO_SYSLOG + _APP,
     ),
 }
 """Name -> format. A new one is a new row."""

@@ -7,6 +7,8 @@ import json
 import os
 import random
 import re
+import shutil
+import subprocess
 import threading
 
 import pyarrow as pa
@@ -21,6 +23,7 @@ from compare.traffic.logs.formats.base import Layout
 from compare.traffic.logs.formats.lines import capturing
 from compare.traffic.logs.formats.patterns import LINES
 from compare.traffic.logs.opening import ANY, open_log
+from compare.traffic.logs.time_formats import guess_form
 from tests.compare import made_logs as logs
 from tests.words import one_line
 
@@ -205,6 +208,126 @@ def test_an_array_over_many_lines(path):
 # ---- lines
 
 
+SPAN = {"traceID": "a", "startTime": 1714557600007214, "duration": 5, "tags": [{"key": "k"}]}
+OTLP_SPAN = {"startTimeUnixNano": "1714557600007214592", "attributes": [{"key": "a"}]}
+OTLP = {
+    "resourceSpans": [
+        {
+            "resource": {"attributes": [{"key": "a"}]},
+            "scopeSpans": [{"scope": {"name": "x"}, "spans": [OTLP_SPAN, OTLP_SPAN]}],
+        }
+    ]
+}
+ROW = {"time": "2024-05-01T10:00:00Z", "took": 5, "tags": [{"key": "k"}]}
+OTHER_JSON = {
+    "pretty-printed": (json.dumps(ROW, indent=2) * 2, ".", [ROW, ROW]),
+    "Jaeger": (json.dumps({"data": [{"spans": [SPAN]}], "total": 0}), ".data[].spans[]", [SPAN]),
+    "Jaeger, longer than the head": (
+        json.dumps({"data": [{"spans": [SPAN] * 20_000}]}),
+        ".data[].spans[]",
+        [SPAN] * 20_000,
+    ),
+    "OTLP": (
+        json.dumps(OTLP, indent=1),
+        ".resourceSpans[].scopeSpans[].spans[]",
+        [OTLP_SPAN] * 2,
+    ),
+    "OTLP in lines": (
+        f"{json.dumps(OTLP)}\n" * 2,
+        ".resourceSpans[].scopeSpans[].spans[]",
+        [OTLP_SPAN] * 4,
+    ),
+    "Chrome": (
+        '{"traceEvents": [\n{"ph": "X", "ts": 5}]}',
+        ".traceEvents[]",
+        [{"ph": "X", "ts": 5}],
+    ),
+    "a key with a hyphen": (
+        json.dumps({"my-spans": [SPAN]}),
+        '.["my-spans"][]',
+        [SPAN],
+    ),
+    "an array of objects with arrays": (json.dumps([{"spans": [SPAN]}]), ".[].spans[]", [SPAN]),
+    "an array of arrays": (
+        "[[1714557600, 5], [1714557601, 6]]",
+        ".[] | {time: .[0], duration: .[1]}",
+        [{"time": 1714557600, "duration": 5}, {"time": 1714557601, "duration": 6}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_JSON)
+def test_other_json_is_refused_with_a_program_for_jq(path, name):
+    text, recipe, rows = OTHER_JSON[name]
+    path.write_text(text)
+    ends = re.escape(f": jq -c '{recipe}' {path}")
+    with one_line(LogError, f"is neither an object a line nor an array of objects .*{ends}$"):
+        open_log(str(path))
+    if shutil.which("jq"):
+        lines = subprocess.check_output(["jq", "-c", recipe, path], text=True)
+        assert [json.loads(line) for line in lines.splitlines()] == rows
+        path.write_text(lines)
+        assert open_log(str(path)).format == "jsonl"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(ROW),
+        json.dumps([ROW]),
+        '{"items": [{"a": 1}], "ts": 5}\n{"ts": 6}',
+        '{"ts": 5}',
+        "{broken\n" + json.dumps(ROW),
+        "{broken",
+        "[]",
+        "[\n{\n" + json.dumps(ROW)[1:] + "\n]",
+    ],
+)
+def test_json_that_is_read(path, text):
+    path.write_text(text)
+    assert open_log(str(path)).format == "jsonl"
+
+
+LOGGED = {
+    "2015-10-18 18:01:47,978 INFO [main] org.a.B: x: y": ("main", "org.a.B", "INFO", "x: y"),
+    "2024-05-01 12:00:00.123 [pool-1] WARN  c.e.App - x": ("pool-1", None, "WARN", "c.e.App - x"),
+    "2024-05-01 12:00:00,123 - app.db - ERROR - a, b": (None, "app.db", "ERROR", "a, b"),
+    "2024-05-01T12:00:00.123+02:00  INFO 7 --- [   main] c.e.App   : x": (
+        *("main", "c.e.App", "INFO"),
+        "x",
+    ),
+    "[2024-05-01 12:00:00,123] DEBUG in app: x": (None, None, "DEBUG", "in app: x"),
+    "2024-05-01 12:00:00 ERROR": (None, None, "ERROR", None),
+}
+
+
+def test_lines_of_log4j_and_logging(path):
+    path.write_text("\n\tat foo.Bar\n".join(LOGGED))
+    log = open_log(str(path))
+    assert (log.format, log.selects) == ("logging", True)
+    roles = {name: name for name in ("time", "thread", "logger", "level", "message")}
+    (block,) = log.blocks()
+    read = log.read(block, roles)
+    assert read.fault.tolist() == [False, True] * 5 + [False]
+    rows = zip(*(read.texts[name].to_pylist()[::2] for name in roles), strict=True)
+    for (time, *rest), (text, expected) in zip(rows, LOGGED.items(), strict=True):
+        assert time.decode() in text and guess_form(time.decode()) == "iso"
+        assert tuple(value.decode() or None if value else None for value in rest) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-05-01 12:00:00,5\n",
+        "a,b\n2024-05-01 12:00:00,INFO\n",
+        "a\tb\n2024-05-01 12:00:00\tINFO\n",
+    ],
+)
+def test_tables_with_a_time_are_tables(path, text):
+    path.write_text(text)
+    assert open_log(str(path)).format in ("csv", "tsv")
+
+
 @pytest.mark.parametrize("name", LINES)
 def test_examples_of_lines(path, name):
     line = LINES[name]
@@ -216,9 +339,10 @@ def test_examples_of_lines(path, name):
     assert (bad[0], first[0], last[0]) == (1, 2, 4)
     assert first[1:] == last[1:] and not first[1]
     assert bad[1] and log.fault == f"it is not {line.what}"
-    # A pattern that has a line finds what the others find.
+    # A pattern that has a line, and not all groups, finds what the last one finds.
     matches = [re.match(pattern, line.example) for pattern in line.patterns]
-    for match in filter(None, matches):
+    some = [match for match in matches if match and len(match.groups()) < len(matches[-1].groups())]
+    for match in some:
         for group, text in match.groupdict().items():
             assert matches[-1][group] == text
 

@@ -36,6 +36,10 @@ GUESSED = {
     "iis.log": {"time": "date,time", "duration": "time-taken", "key": "c-ip"} | MS | END,
     "syslog.log": {"time": "time", "key": "host"},
     "messages": {"time": "time", "key": "host"},
+    "hadoop.log": {"time": "time", "key": "thread"},
+    "rsyslog.log": {"time": "time", "key": "host"},
+    "events.json": {"time": "ts", "id": "request_id", "event": "type"}
+    | {"starts": "begin", "ends": "end"},
     "dns.log": {"time": "ts", "duration": "rtt", "key": "id.orig_h"},
 }
 
@@ -55,7 +59,7 @@ def test_what_the_columns_are_for(name, tmp_path, monkeypatch, capsys):
         for command in out.replace("\\\n", "").split("\n\n")
         if command.startswith("wheelwork ")
     ]
-    values = {"duration", "end"} & GUESSED[name].keys(), {"key"} & GUESSED[name].keys()
+    values = {"duration", "end", "id"} & GUESSED[name].keys(), {"key"} & GUESSED[name].keys()
     assert len(commands) == sum(map(bool, values))
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0, capsys.readouterr().err

@@ -38,6 +38,8 @@ EXPECTED = {
     "iis.log time-taken": (3, 2),
     "syslog.log host": (3, 0),
     "messages host": (3, 0),
+    "hadoop.log thread": (3, 0),
+    "rsyslog.log host": (4, 0),
     "own.log took": (3, 2),
     "dns.log rtt": (3, 1),
     "spans/ span.seconds": (3, 1),
