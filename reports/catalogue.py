@@ -7,16 +7,17 @@ page, the terminal and Markdown show the same.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from compare.base import formats
+from compare.base import formats, quantiles
+from compare.base.quantiles import TAIL
 from compare.trial.bench.callers import METRICS
 from compare.trial.bench.peers import MEMORY as PEER_MEMORY
 from compare.trial.bench.peers import METRIC, SINGLE, SUBJECTS
 from compare.trial.bench.task import HOLD
 from compare.trial.replay.engine import OPERATIONS_AT_ONCE
 from compare.trial.replay.lateness import lateness_text
-from compare.trial.results.metrics import is_counter
+from compare.trial.results.metrics import LATENCIES, is_counter
 from compare.trial.results.metrics import metric as metric_named
-from compare.trial.results.schema import MEMORY
+from compare.trial.results.schema import MEMORY, TAILS
 from reports import changes, claims, method, purgatory, timeouts
 from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
@@ -142,6 +143,88 @@ def _curves(
         for heading, curves in shown.items()
     }
     return Plot(CURVES, name, title, caption, summary.contestants, panels, height)
+
+
+# ---- tails
+
+_KINDS = dict(zip(LATENCIES, ("Start", "Cancel", "Re-arm", "Advance"), strict=True))
+_MORE = {
+    "start": ("growths", "rounds"),
+    "advance": ("worst_fired", "worst_refiled", "worst_moment"),
+}
+
+
+def tails_lead(summary: Summary) -> str:
+    """What is measured, and by which clocks."""
+    return (
+        "The time of each single operation. The median hides what a few of them wait for: a "
+        "cascade, a scan, or the growth of a timer that started small. An operation's time is the "
+        "least of several rounds of the same operations, so that interruptions by the machine are "
+        "left out. With N timers pending, the clock advances by one unit; in a replay, to the time "
+        f"of the next operation. Clocks: {'. '.join(clock.text for clock in summary.clocks)}."
+    )
+
+
+def tails(summary: Summary) -> Table:
+    """The quantiles of the latencies, and the slowest advance."""
+    places = _tailed(summary)
+    return tabulate(
+        summary,
+        "tails",
+        "Latency of single operations",
+        ("of", "operation", "figure"),
+        {
+            (place, title): [
+                (metric, subject, size)
+                for metric in (*(f"{kind}_{name}" for name in TAIL), *_MORE.get(kind, ()))
+            ]
+            for place, (subject, size) in places.items()
+            for kind, title in _KINDS.items()
+        },
+        "The last columns of an advance tell what the slowest one did, and when. An advance never "
+        "grows a timer; a start does when there is no room.",
+        {"of": next(iter(places)), "operation": _KINDS["advance"]} if places else {},
+    )
+
+
+def _tailed(summary: Summary) -> dict[str, tuple[str, int | None]]:
+    """Subject and size of each tape with latencies, by title: the largest size first."""
+    keys = summary.where(metric=f"{LATENCIES[0]}_max").figures
+    sizes = sorted({key.size for key in keys if key.size is not None}, reverse=True)
+    subjects = {key.subject for key in keys if key.size is None}
+    titles = {summary.called(source): source.name for source in summary.sources}
+    return {
+        **{formats.size(size): (TAILS, size) for size in sizes},
+        **{title: (name, None) for title, name in titles.items() if name in subjects},
+    }
+
+
+def tails_plots(summary: Summary) -> Plots:
+    """Latency against the quantile, for the largest size or else the first source."""
+    for place, (subject, size) in [*_tailed(summary).items()][:1]:
+        floor = max(clock.step for clock in summary.clocks)
+        panels = {}
+        for kind, title in _KINDS.items():
+            columns = [summary.column(f"{kind}_{name}", subject, size) for name in TAIL]
+            series: dict[Subject, list[Point]] = {
+                timer: [
+                    Point(x, Estimate.of([max(column[timer].value, floor)]), quantiles.title(name))
+                    for x, (name, column) in enumerate(zip(TAIL, columns, strict=True))
+                ]
+                for timer in summary.contestants
+                if timer in columns[0]
+            }
+            if series:
+                names = [quantiles.title(name) for name in TAIL]
+                panels[title] = Panel(series, names=names)
+        yield Plot(
+            CURVES,
+            "tails",
+            f"Latency of single operations, {place}",
+            f"Times below a step of the clock are drawn at {formats.nanoseconds(floor)}.",
+            summary.contestants,
+            panels,
+        )
 
 
 # ---- callers
@@ -552,6 +635,9 @@ SECTIONS: Mapping[str, Item] = {
         (times,),
         (times_plots,),
         folded=False,
+    ),
+    "tails": Item(
+        "Tails: the slowest operations", tails_lead, (tails,), (tails_plots,), folded=False
     ),
     "callers": Item("What a program pays", callers_lead, (callers,)),
     "peers": Item("Timers of other languages", peers_lead, (peers, peer_times, peer_singles)),

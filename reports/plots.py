@@ -31,7 +31,7 @@ class Panel:
     form_across: Callable[[float], str] = formats.short_count  # unless it has ticks or names
     most_ticks: int = 4  # of the x axis; fewer where labels are long
     ticks: Sequence[int] = ()  # of the x axis: numbers of timers, beside which series are moved
-    names: Sequence[str] = ()  # of columns
+    names: Sequence[str] = ()  # of columns, or of places of the x axis
     levels: Mapping[Subject, Sequence[Estimate]] = field(default_factory=dict)  # horizontal lines
     diagonal: Sequence[float] = ()  # where both axes show the same
 

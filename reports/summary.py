@@ -18,6 +18,7 @@ from compare.trial.claims.run import Settled, settled
 from compare.trial.purgatory.figures import Row, trials_of
 from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.replay.lateness import lateness_text
+from compare.trial.replay.ticks import Ticks
 from compare.trial.results.metrics import METRICS, TIMED, is_counter
 from compare.trial.results.store import (
     CLAIMS,
@@ -321,6 +322,11 @@ class Summary:
         """The short name of a source, or the full name if another has the same short name."""
         alike = [other for other in self.sources if other.short == source.short]
         return source.name if len(alike) > 1 else source.short
+
+    @cached_property
+    def clocks(self) -> list[Ticks]:
+        """The clocks of the latencies."""
+        return [Ticks(**clock) for clock in self.manifest.get("clocks", ())]
 
     @cached_property
     def callers(self) -> list[str]:

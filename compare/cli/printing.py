@@ -39,6 +39,8 @@ def remarks(summary: Summary) -> Sheet:
         for size, time in by_size.items():
             pair = f"{time.value:,.0f} ns with {size:,} timers pending"
             lines.append(f"a start and a cancel with call_later of {loop}: {pair}")
+    for clock in summary.clocks:
+        lines += wrap(f"latencies: {clock.text}", 80)
     lines += [f"not timed: {peer.name}: {peer.problem}" for peer in summary.peers if peer.problem]
     lines += wrap(plain(noise(summary)), 80)
     if summary.missing:

@@ -1,4 +1,4 @@
-"""Lines over a number: timers pending, a rate, a limit or a timeout."""
+"""Lines over a number, such as timers pending or a rate, or over named places."""
 
 from reports.charts.axes import Chart, log_axis, size_axis, stroke_of
 from reports.palette import INK
@@ -28,6 +28,8 @@ def draw(chart: Chart, plot: Plot) -> None:
         if any(panel.series.values()) or any(panel.levels.values()):
             if panel.ticks:
                 size_axis(axes, panel.ticks)
+            elif panel.names:
+                axes.set_xticks(range(len(panel.names)), panel.names, rotation=40, ha="right")
             else:
                 log_axis(axes, "x", panel.form_across, most_ticks=panel.most_ticks)
             log_axis(axes, "y", panel.form)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli import options
-from compare.trial.bench.comparison import Comparison
+from compare.trial.bench.comparison import ALL_TAILS, NO_TAILS, Comparison
 
 if TYPE_CHECKING:
     from compare.cli.text import Sheet
@@ -38,6 +38,7 @@ Examples:
     default=_DEFAULT.timeout,
 )
 @options.option("--sizes", options.COUNTS, "Numbers of pending timers.", default=_DEFAULT.sizes)
+@options.flag("--tails", "Measure the latency of each operation, too.")
 @options.option(
     "--operations", options.COUNT, "Operations per workload.", default=_DEFAULT.operations
 )
@@ -56,6 +57,7 @@ def compare(
     workloads: tuple[str, ...],
     as_json: bool,
     as_markdown: bool,
+    tails: bool,
     **given: Any,
 ) -> None:
     """Measure timers side by side, store the run and print a summary.
@@ -74,7 +76,13 @@ def compare(
 
     command = click.get_current_context().obj
     path = run_comparison(
-        Comparison(traces=traces, workloads=workloads or None, command=command, **given)
+        Comparison(
+            traces=traces,
+            workloads=workloads or None,
+            tails=ALL_TAILS if tails else NO_TAILS,
+            command=command,
+            **given,
+        )
     )
     run = read_run(path)
     summary = figures_of(run)
@@ -96,6 +104,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
         peer_singles,
         peer_times,
         peers,
+        tails,
         times,
         workloads,
     )
@@ -103,6 +112,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
     figure = {} if whole else {"figure": f"time per operation, {MEDIAN}"}
     parts: list[tuple[Table, dict[str, str | None]]] = [
         (times(summary), {"statistic": None} if whole else {}),
+        (tails(summary), {"operation": None}),
         (callers(summary), {}),
         (peers(summary), {}),
         (peer_times(summary), {}),

@@ -19,7 +19,7 @@ def compile() -> None:  # the name of the command
     Without this command, code is compiled when it is first used.
     """
     from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
-    from compare.trial.bench.comparison import Comparison
+    from compare.trial.bench.comparison import ALL_TAILS, Comparison
     from compare.trial.bench.run import run_comparison
     from compare.trial.oracle.deliveries import compile_first_fault
     from compare.trial.pipeline.generate import generate
@@ -43,7 +43,11 @@ def compile() -> None:  # the name of the command
     compile_first_fault()
     # Small runs of the commands compile what these use.
     with tempfile.TemporaryDirectory(prefix="wheelwork-") as folder:
-        run_comparison(Comparison(sizes=(64,), operations=1000, repeats=1, runs=f"{folder}/runs"))
+        run_comparison(
+            Comparison(
+                sizes=(64,), tails=ALL_TAILS, operations=1000, repeats=1, runs=f"{folder}/runs"
+            )
+        )
         trace = generate("keepalive", f"{folder}/trace", operations=1000)
         verify(replay_trace(trace, names(), f"{folder}/results").path)
         replay_trace(trace, names(), f"{folder}/counted", counting=True)

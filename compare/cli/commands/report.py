@@ -8,7 +8,7 @@ import click
 from compare.cli import options
 from compare.cli.commands.ingest import ingest_log
 from compare.cli.commands.inspect import GUESSES, ingest_command
-from compare.trial.bench.comparison import Comparison
+from compare.trial.bench.comparison import QUICK_TAILS, Comparison
 from timers.errors import ParameterError
 
 TRACES = "traces"
@@ -109,7 +109,13 @@ def report(
 
         command = click.get_current_context().obj
         path = run_comparison(
-            Comparison(traces=traces, workloads=workloads or None, peers=peers, command=command)
+            Comparison(
+                traces=traces,
+                workloads=workloads or None,
+                peers=peers,
+                tails=QUICK_TAILS,
+                command=command,
+            )
         )
     run = read_run(path)
     page = write_report(run, out, run_before(run))

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 DEFAULT_SIZES = (1_000, 10_000, 100_000, 1_000_000)
 DEFAULT_WORKLOADS = ("lognormal-low", "lognormal-high", "keepalive", "cancel-heavy")
 
+NO_TAILS, QUICK_TAILS, ALL_TAILS = "none", "quick", "all"
+"""Tails are measured nowhere; at one size and on traces; or at all sizes and on all sources."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -24,6 +27,8 @@ class Comparison:
     sizes: tuple[int, ...] = DEFAULT_SIZES
     peers: tuple[str, ...] = ()  #: names or groups of `compare.trial.peers.catalogue`
     timeout: float = 60.0  #: seconds for a command of a peer; one that takes longer is left out
+    #: where to measure the latency of each operation: NO_TAILS, QUICK_TAILS or ALL_TAILS
+    tails: str = NO_TAILS
     operations: int = 100_000  #: of each workload
     repeats: int = 5  #: samples of each measurement; fewer if they take long
     #: seconds for all samples of a timer at one size; see `compare.trial.bench.measure`

@@ -15,7 +15,7 @@ from compare.traffic.tapes.trace import open_trace
 from compare.traffic.workloads.catalogue import LARGEST_SEED, MAX_IN_MEMORY, workload_named
 from compare.trial.bench import work
 from compare.trial.bench.callers import Callers
-from compare.trial.bench.comparison import Comparison, workloads_of
+from compare.trial.bench.comparison import ALL_TAILS, NO_TAILS, Comparison, workloads_of
 from compare.trial.bench.machine import surroundings
 from compare.trial.bench.measure import Bench, Progress, Store, another_fits
 from compare.trial.bench.peers import PeerBench
@@ -26,6 +26,7 @@ from compare.trial.bench.sources import (
     trace_source,
     workload_source,
 )
+from compare.trial.bench.tails import Tails
 from compare.trial.oracle.compiled import check_agreement, expect
 from compare.trial.peers.catalogue import entries_named
 from compare.trial.replay.contestant import Contestant
@@ -39,6 +40,7 @@ from timers.registry import names
 
 LARGEST_SIZE = 10**7  # 600 MB of tapes and timers
 LARGEST_REPEATS = 1000
+QUICK_SIZE = 100_000  # timers pending, for quick tails: the largest size up to this
 _STEP_WIDTH = 48  # fits "checking hierarchical-wheel on lognormal-high"
 
 
@@ -52,7 +54,8 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
 
     Raises:
         TimerError: ParameterError, UnknownTimerError, TraceError, WorkloadError or
-            RunError for invalid options; AgreementError for a timer that violates its traits.
+            RunError for invalid options; AgreementError for a timer that violates its traits;
+            TicksError if this machine's clock cannot measure tails.
     """
     _check(options)
     check_store(options.runs)
@@ -91,15 +94,20 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
         Replays(contestants, source, f"replay-{number}", options.repeats, options.budget, clock)
         for number, source in enumerate(sources)
     ]
-    measured: list[Bench | Callers | PeerBench | Replays] = [
+    tails = Tails(
+        contestants, *_tailed(options, sources), options.repeats, options.budget, options.seed
+    )
+    measured: list[Bench | Callers | PeerBench | Replays | Tails] = [
         bench,
         *([callers] if options.sizes else []),
         *([peers] if chosen and options.sizes else []),
         *replays,
+        *([tails] if tails.tasks else []),
     ]
     contestant_entries = [contestant_entry(contestant, units) for contestant in contestants]
     manifest = _manifest(options, workloads, contestant_entries, replays)
     manifest["peers"] = peers.entries()
+    manifest["clocks"] = tails.entries() if tails.tasks else []
     tasks = [task for each in measured for task in each.tasks]
     with (
         new_run(options.runs, COMPARISON, manifest, tasks) as writer,
@@ -134,6 +142,18 @@ def _cpu_time() -> float:
     """The CPU seconds of this process and of those that it has started and that have ended."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def _tailed(
+    options: Comparison, sources: Sequence[Source]
+) -> tuple[Sequence[int], Sequence[Source]]:
+    """The sizes and sources whose tails are measured."""
+    if options.tails == ALL_TAILS:
+        return options.sizes, sources
+    if options.tails == NO_TAILS:
+        return (), ()
+    quick = sorted(options.sizes, key=lambda size: (size > QUICK_SIZE, -size))
+    return quick[:1], sources[: len(options.traces)]
 
 
 def _check(options: Comparison) -> None:

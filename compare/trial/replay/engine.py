@@ -206,7 +206,7 @@ class CompiledLoop:
     ) -> None:
         self.timer, self.limit, self._steps = timer, math.inf, steps
         self._buffers, self._take, self._clock = buffers, take, clock
-        self._early = _max_earliness(timer)
+        self._early = max_earliness(timer)
         self._cursor = np.zeros(loops.CELLS, np.int64)
         self._operations = self._fired = 0
         self._fired_at = 0  # of the last row that was taken
@@ -305,7 +305,7 @@ class PythonLoop:
     def __init__(self, timer: Timer, take: Take, clock: Clock, limit: float) -> None:
         self.timer, self.limit = timer, limit
         self._take, self._clock = take, clock
-        self._early = _max_earliness(timer)
+        self._early = max_earliness(timer)
         self._handles: dict[int, int] = {}
         self._armed_by: dict[int, int] = {}  # by handle
         self._rows: list[tuple[int, int, int]] = []
@@ -492,6 +492,6 @@ def _check_pending(timer: Timer, expected: int) -> None:
         )
 
 
-def _max_earliness(timer: Timer) -> int:
+def max_earliness(timer: Timer) -> int:
     """The largest number of units that a timer may fire before a deadline."""
     return -timer.traits.rounding(timer.parameters).bounds()[0]

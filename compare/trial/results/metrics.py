@@ -18,6 +18,9 @@ TIME = (
 )
 """The statistics of the time of an operation."""
 
+LATENCIES = ("start", "cancel", "rearm", "advance")
+"""The kinds of operations whose latencies are measured."""
+
 TIMED = ("time", "replay_time")
 """The metrics that have a budget, and that two runs are compared by."""
 
@@ -84,6 +87,17 @@ METRICS = {
     "pair_time": Metric("start and cancel", formats.significant, "ns", LOWER, ("range",)),
     "fire_time": Metric("start and expiry", formats.significant, "ns", LOWER, ("range",)),
     "step_time": Metric("step of the clock", formats.significant, "ns", LOWER, ("range",)),
+    # latencies of single operations
+    **{
+        f"{kind}_{name}": Metric(quantiles.title(name), formats.nanoseconds, "ns", LOWER)
+        for kind in LATENCIES
+        for name in quantiles.TAIL
+    },
+    "worst_fired": Metric("fired in it"),
+    "worst_refiled": Metric("re-filed in it"),
+    "worst_moment": Metric("its time"),
+    "growths": Metric("times grown"),
+    "rounds": Metric("rounds"),
     # timers of other languages, and the project's beside them
     "peer_time": Metric("time per operation", formats.significant, "ns", LOWER, ("range",)),
     "peer_memory": _nbytes("growth of the process"),

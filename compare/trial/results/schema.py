@@ -7,6 +7,7 @@ A value belongs to a contestant, a subject, a size and a metric.
 | a task, such as "hold" | timers pending | `time`, counters, `in_slots` |
 | the name of a workload or trace | null | `replay_time`, counts, lateness, counters |
 | "memory" | timers for which there is room | `at_rest`, `at_peak`, `grown`, `pause` |
+| "tails", or the name of a workload or trace | timers pending, or null | those of latencies |
 | a caller, such as "python" | timers pending | `pair_time`, `fire_time`, `step_time` |
 | an experiment on a claim | its own: slots, a tick, a delay, timers | those of the experiment |
 | a task of peers, such as "peer hold" | timers pending | `peer_time`, `single_p50`, ... |
@@ -55,6 +56,9 @@ SCHEMA = pa.schema(
 
 MEMORY = "memory"
 """The subject of the metrics of memory."""
+
+TAILS = "tails"
+"""The subject of latencies with timers pending."""
 
 OVER_BUDGET = "over budget"
 """The note of a time that was not measured, here and at larger sizes."""

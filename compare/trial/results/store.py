@@ -28,6 +28,8 @@ finished tasks, and names those that are missing. A run that is finished never c
     peers              of a comparison: an object for each timer of another language, with name,
                        language, library, scheme, rounding (as text) and lateness (the least and
                        the greatest, in units); the last four are null if it was not built
+    clocks             of a comparison with tails: an object for each clock, with name, ns (of a
+                       tick), cost (ns of a reading) and step (ns between readings)
     agreement          checked (a description of the checks, as text) and, once the run is
                        finished, contestants, tapes (each counted once for each contestant),
                        expiries (rows compared)

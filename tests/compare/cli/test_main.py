@@ -691,6 +691,7 @@ CALLS = [
     ("summarise r --out o", SUMMARISE, ("r", "o"), {}),
     ("compare", COMPARE, {}, {}),
     ("compare t", COMPARE, {"traces": ("t",)}, {}),
+    ("compare --tails", COMPARE, {"tails": "all"}, {}),
     (
         "compare t u --workload uniform --workload constant --timers a,b --sizes 7,8"
         " --operations 9 --repeats 3 --budget 0.5 --seed 4 --out o",

@@ -9,7 +9,7 @@ from compare.cli.main import main
 from compare.traffic.logs.ingest import LogOptions
 from compare.traffic.logs.inspect import Inspection
 from compare.traffic.tapes.trace import open_trace
-from compare.trial.bench.comparison import Comparison
+from compare.trial.bench.comparison import QUICK_TAILS, Comparison
 from tests.reports.synthetic import write_synthetic
 from timers.registry import names
 
@@ -67,7 +67,8 @@ def test_the_newest_run_of_a_store_is_shown(tmp_path):
 )
 def test_without_a_run_one_is_made(tmp_path, compared, capsys, arguments, given):
     report(*arguments)
-    assert compared == [Comparison(**given, command=("wheelwork", "report", *arguments))]
+    command = ("wheelwork", "report", *arguments)
+    assert compared == [Comparison(**given, tails=QUICK_TAILS, command=command)]
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "report" / "index.html")
 
 

@@ -1,0 +1,110 @@
+"""The section of tails shows the stored latencies, and what the slowest advance did."""
+
+import pytest
+
+from compare.base import formats
+from compare.base.quantiles import TAIL, title
+from compare.cli.commands.compare import sheets_of
+from compare.cli.text import shown
+from compare.trial.replay.contestant import contestant
+from compare.trial.replay.ticks import Ticks
+from compare.trial.results.metrics import LATENCIES
+from compare.trial.results.schema import OVER_BUDGET, TAILS, Row, rows_of
+from compare.trial.results.store import contestant_entry, read_run
+from reports.catalogue import section, tails, tails_plots
+from reports.charts import pictures
+from reports.summary import figures_of
+from tests.reports.stored import replay_rows, store
+
+NAMES = ("delay-queue", "cascading-wheel", "unordered-list")
+CLOCK = Ticks("a fake counter", 0.5, 12.0, 4.0)
+MORE = {"worst_fired": 3, "worst_refiled": 444, "worst_moment": 1024, "growths": 6, "rounds": 5}
+
+
+def value_of(name, kind, quantile, size):
+    """A number of its own for each latency; the least is below a step of the clock."""
+    sizes = (100, 10, None)
+    place = (NAMES.index(name), LATENCIES.index(kind), [*TAIL].index(quantile), sizes.index(size))
+    return 1 + sum(part * factor for part, factor in zip(place, (7, 31, 1000, 150), strict=True))
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory):
+    rows = []
+    for name in NAMES:
+        rows += replay_rows(name, "keepalive", [50.0])
+        for subject, size in ((TAILS, 10), (TAILS, 100), ("keepalive", None)):
+            if name == "unordered-list" and size == 100:
+                rows.append(Row(name, subject, size, "advance_max", None, None, OVER_BUDGET))
+                continue
+            kinds = LATENCIES if size is None else ("start", "cancel", "advance")
+            values = {
+                f"{kind}_{quantile}": value_of(name, kind, quantile, size)
+                for kind in kinds
+                for quantile in TAIL
+            }
+            rows += rows_of(name, subject, values | MORE, size)
+    entries = [contestant_entry(contestant(name), ["ms"]) for name in NAMES]
+    source = {"name": "keepalive", "unit": "ms", "operations": 1, "details": {}}
+    clocks = [{"name": CLOCK.name, "ns": CLOCK.ns, "cost": CLOCK.cost, "step": CLOCK.step}]
+    path = store(
+        tmp_path_factory.mktemp("runs"),
+        rows,
+        contestants=entries,
+        sources=[source],
+        clocks=clocks,
+        parameters={"budget": 1.0},
+    )
+    return figures_of(read_run(path))
+
+
+def test_each_latency_has_its_cell(summary):
+    table = tails(summary)
+    assert table.chosen == {"of": formats.size(100), "operation": "Advance"}
+    cells = {
+        (timer.label, *heading): entry.text
+        for timer in table.rows
+        for heading in table.headings
+        if (entry := table.entry(timer, heading)).text
+    }
+    titles = dict(zip(LATENCIES, ("Start", "Cancel", "Re-arm", "Advance"), strict=True))
+    for place, size in ((formats.size(10), 10), (formats.size(100), 100), ("keepalive", None)):
+        for name in NAMES[:2]:
+            for kind in LATENCIES if size is None else ("start", "cancel", "advance"):
+                for quantile in TAIL:
+                    shown = cells[name, place, titles[kind], title(quantile)]
+                    assert shown == formats.nanoseconds(value_of(name, kind, quantile, size))
+            assert cells[name, place, "Advance", "re-filed in it"] == "444"
+            assert cells[name, place, "Advance", "fired in it"] == "3"
+            assert cells[name, place, "Start", "times grown"] == "6"
+    assert cells["unordered-list", formats.size(100), "Advance", "p50"] == "–"
+    assert (formats.size(10), "Re-arm", "p50") not in table.headings
+
+
+def test_the_chart_shows_the_largest_size_and_nothing_below_a_step_of_the_clock(summary):
+    [plot] = tails_plots(summary)
+    assert [*plot.panels] == ["Start", "Cancel", "Advance"]
+    for kind, panel in zip(("start", "cancel", "advance"), plot.panels.values(), strict=True):
+        drawn = {
+            timer.label: [point.value.value for point in points]
+            for timer, points in panel.series.items()
+        }
+        assert drawn == {
+            name: [max(value_of(name, kind, quantile, 100), CLOCK.step) for quantile in TAIL]
+            for name in NAMES[:2]
+        }
+    [drawn] = pictures({"tails": [plot]})["tails"]
+    assert "p99.99" in drawn.svg() and formats.nanoseconds(CLOCK.step) in drawn.caption
+
+
+def test_the_clock_and_the_time_of_a_reading_are_named(summary):
+    assert (
+        "a fake counter, in steps of 4 ns; a reading takes 12 ns" in section("tails", summary).lead
+    )
+    text = " ".join(shown(sheets_of(summary)).split())
+    assert "latencies: a fake counter, in steps of 4 ns; a reading takes 12 ns" in text
+    assert "Latency of single operations: N = 100, Advance" in text
+
+
+def test_without_latencies_there_is_no_section(summary):
+    assert section("tails", summary.where(metric="replay_time")) is None
