@@ -31,9 +31,11 @@ def headline(summary: Summary) -> str:
 
 def table(each: Settled) -> Table:
     """The figures that decide a claim: a row for each contestant."""
-    claim, verdict, found = each.claim, each.verdict, estimates(each.rows)
+    claim, verdict = each.claim, each.verdict
+    deciding = claim.deciding(each.rows)
+    found = estimates(deciding)
     rows: dict[Subject, dict[Heading, Entry]] = {}
-    for row in each.rows:
+    for row in deciding:
         key = Key(row.contestant, row.subject, row.size, row.metric)
         entries = rows.setdefault(_subject(row.contestant), {})
         if row.metric == PROBLEM:
@@ -47,7 +49,7 @@ def table(each: Settled) -> Table:
         f"{verdict.text} Measured: {claim.experiment.measured} Criterion: {claim.rule} Source: "
         f"{claim.source}"
     )
-    caption = f"{claim.number}. {claim.text} {verdict.words.capitalize()}."
+    caption = f"{claim.number}. {claim.text} {verdict.sentence}"
     name = f"claim-{claim.number}"
     return Table(name, caption, ("figure", "at"), entries_of, note, of="measured")
 

@@ -1,7 +1,7 @@
 """`wheelwork claims`: settle claims of the literature by experiment."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli import options
-from compare.cli.text import labelled, shown
+from compare.cli.text import Sheet, labelled, shown
 
 if TYPE_CHECKING:
     from compare.trial.claims.run import Settled
-    from reports.tables import Table
 
 
 @options.command("""\b
@@ -73,7 +72,6 @@ def claims(
 
 def markdown(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> str:
     """A page with all verdicts, and then each claim with the figures that decide it."""
-    from compare.cli import printing
     from reports.claims import LEAD
 
     machine, created = manifest["machine"], str(manifest["created"])[:10]
@@ -98,8 +96,8 @@ def markdown(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> str:
         parts += [
             f"## Claim {claim.number}",
             f"> {claim.text}",
-            f"**{verdict.words.capitalize()}.** {verdict.text}",
-            *(sheet.markdown() for sheet in printing.sheets(_named(each))),
+            f"**{verdict.sentence}** {verdict.text}",
+            *(sheet.markdown() for sheet in _sheets(each)),
             f"Measured: {claim.experiment.measured}",
             f"Criterion: {claim.rule}",
             f"Source: {claim.source}",
@@ -107,11 +105,22 @@ def markdown(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> str:
     return "\n\n".join(_wrapped(part) for part in parts) + "\n"
 
 
-def _named(each: "Settled") -> "Table":
-    """The table of a claim, under the name of its experiment."""
+def _sheets(each: "Settled") -> Iterator[Sheet]:
+    """The figures of a claim: a table for each figure that depends on a number, or one for all."""
+    from compare.cli import printing
     from reports.claims import table
 
-    return replace(table(each), caption=each.claim.experiment.name.capitalize())
+    title = each.claim.experiment.name
+    whole = replace(table(each), caption=title[0].upper() + title[1:])
+    if not each.claim.experiment.across:
+        yield from printing.sheets(whole)
+        return
+    for figure in dict.fromkeys(heading[0] for heading in whole.headings):
+        entries = {
+            who: {heading: entry for heading, entry in row.items() if heading[0] == figure}
+            for who, row in whole.entries.items()
+        }
+        yield from printing.sheets(replace(whole, entries=entries))
 
 
 _RULE = "|--:|:--|:--|"
@@ -127,8 +136,6 @@ def _wrapped(part: str) -> str:
 
 def text(found: "Sequence[Settled]", *, whole: bool) -> str:
     """The verdicts; with `whole`, also what decides each, and the figures."""
-    from compare.cli import printing
-
     if not whole:
         return "\n".join(labelled(f"{each.claim.number}", _line(each), width=4) for each in found)
     parts = []
@@ -139,10 +146,10 @@ def text(found: "Sequence[Settled]", *, whole: bool) -> str:
             "source": claim.source,
             "measured": claim.experiment.measured,
             "rule": claim.rule,
-            "verdict": f"{verdict.words}. {verdict.text}",
+            "verdict": f"{verdict.sentence} {verdict.text}",
         }
         head = "\n".join(labelled(label, said, width=10) for label, said in entries.items())
-        sheets = printing.sheets(_named(each))
+        sheets = _sheets(each)
         parts.append(f"{head}\n\n{shown(sheets)}")
     return "\n\n".join(parts)
 
@@ -150,4 +157,4 @@ def text(found: "Sequence[Settled]", *, whole: bool) -> str:
 def _line(each: "Settled") -> str:
     verdict = each.verdict
     reason = f" {verdict.text}" if verdict.kind == "not decided here" else ""
-    return f"{each.claim.text} {verdict.words.capitalize()}.{reason}"
+    return f"{each.claim.text} {verdict.sentence}{reason}"

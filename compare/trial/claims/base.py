@@ -25,7 +25,8 @@ PROBLEM = "problem"
 """The metric of a row that says why a contestant was not measured."""
 
 BUSIEST = 1.5
-"""The median of a time may be this multiple of the least sample; beyond it, the machine is busy."""
+"""The second of the samples of a time may be this multiple of the least; beyond it, the machine is
+busy."""
 
 COARSEST = 0.01
 """A step of the clock may be this share of a sample."""
@@ -46,6 +47,11 @@ class Verdict(NamedTuple):
     def words(self) -> str:
         """The verdict in words."""
         return f"{self.kind} {self.when}".strip()
+
+    @property
+    def sentence(self) -> str:
+        """The verdict as a sentence."""
+        return f"{self.words[0].upper()}{self.words[1:]}."
 
 
 class Figures:
@@ -78,18 +84,21 @@ class Figures:
         return {size: self.value(contestant, metric, size) for size in numbers}
 
     def time(self, contestant: str, metric: str, size: int | None = None) -> float:
-        """The median of a time. Raises Undecided if its samples spread too far."""
-        middle = self.value(contestant, metric, size)
-        samples = self.samples[contestant, metric, size]
-        if middle > BUSIEST * min(samples):
+        """The least sample of a time, which is what the machine disturbed least.
+
+        Raises Undecided if no other sample is near it.
+        """
+        self.value(contestant, metric, size)
+        least, *others = sorted(self.samples[contestant, metric, size])
+        if others and others[0] > BUSIEST * least:
             raise Undecided(
-                f"the machine is too busy: half of the samples of {contestant} took more than"
-                f" {middle / min(samples):.1f} times as long as the fastest"
+                f"the machine is too busy: all other samples of {contestant} took at least"
+                f" {others[0] / least:.1f} times as long as the fastest"
             )
-        return middle
+        return least
 
     def times(self, contestant: str, metric: str) -> dict[int, float]:
-        """The medians of a time by size. Raises Undecided as `time` does."""
+        """The least samples of a time by size. Raises Undecided as `time` does."""
         return {
             size: self.time(contestant, metric, size) for size in self.curve(contestant, metric)
         }
@@ -123,6 +132,15 @@ class Claim:
     experiment: Experiment
     rule: str  #: the criterion, in words
     decide: Callable[[Figures], Verdict]
+    shows: tuple[str, ...] = ()  #: the metrics or contestants whose figures decide; by default, all
+
+    def deciding(self, rows: Iterable[Row]) -> list[Row]:
+        """The rows that a reader of the claim needs."""
+        return [
+            row
+            for row in rows
+            if not self.shows or {row.metric, row.contestant} & {*self.shows, PROBLEM}
+        ]
 
     def verdict(self, rows: Iterable[Row]) -> Verdict:
         """Judge the rows of the experiment."""
@@ -216,5 +234,8 @@ def number(value: float, form: str = ",.3g") -> str:
 
     >>> number(100_000.0), number(2.345), number(-9.0)
     ('100,000', '2.35', '-9')
+    >>> number(1_234.5)
+    '1,234'
     """
-    return f"{value + 0:,.0f}" if float(value).is_integer() else format(value, form)
+    whole = float(value).is_integer() or abs(value) >= 1_000
+    return f"{value + 0:,.0f}" if whole else format(value, form)

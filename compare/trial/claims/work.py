@@ -33,6 +33,7 @@ from compare.trial.claims.lateness import (
     starts,
     uniform,
 )
+from compare.trial.claims.ring import PLACES, Ring
 from compare.trial.peers.protocol import PhaseTime
 from compare.trial.peers.run import Peer
 from compare.trial.peers.tapes import tape_of
@@ -420,6 +421,47 @@ def scan_does_not_scale(found: Figures) -> Verdict:
     grows = exponent(scan) >= 0.9 and scan[most] >= 2 * due[most]
     waste = max(ring[size] / due[size] for size in ring)
     return Verdict(HOLDS if grows and waste <= 2 else WRONG, text)
+
+
+# ---- the ring of sets
+
+TOUCHES, FOR = 10, 60  # seconds between the touches of a connection, and how long it is touched
+
+
+def _ring(quick: bool) -> Iterator[Row]:
+    for name, place in PLACES.items():
+        ring, touched_at, silence, early = Ring(IDLE_TIMEOUT, place), 0, 0, 0
+        for now in range(FOR + 2 * IDLE_TIMEOUT):
+            if ring.tick():
+                silence = now - touched_at
+                early += silence < IDLE_TIMEOUT
+            if now <= FOR and now % TOUCHES == 0:
+                ring.touch(0)
+                touched_at = now
+        yield from figures(name, closed_early=early, silence=silence)
+
+
+RING_OF_SETS = Experiment(
+    "ring of sets",
+    f"A ring of {IDLE_TIMEOUT} slots, one for each second, and a connection that is touched every "
+    f"{TOUCHES} s for a minute and then falls silent: how often it is closed meanwhile, and after "
+    "how many seconds of silence at the end.",
+    _ring,
+)
+
+
+def next_slot_to_expire(found: Figures) -> Verdict:
+    """Claim 18."""
+    drawn, turn = PLACES
+    closed = {name: found.value(name, "closed_early") for name in PLACES}
+    silence = {name: found.value(name, "silence") for name in PLACES}
+    text = (
+        f"In the slot that expires next, a connection in use is closed {number(closed[drawn])} "
+        f"times, after {number(silence[drawn])} s of silence. Behind the pointer, a full turn "
+        f"away, it is closed {number(closed[turn])} times, and after {number(silence[turn])} s."
+    )
+    right = not closed[drawn] and silence[drawn] >= IDLE_TIMEOUT
+    return Verdict(HOLDS if right else WRONG, text)
 
 
 # ---- spikes

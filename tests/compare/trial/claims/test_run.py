@@ -61,7 +61,7 @@ def test_the_command_prints_what_is_stored(run, capsys):
     assert main([*stored, str(OWN)]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     verdict = settled(run.rows)[0].verdict
-    assert f"{verdict.words}. {verdict.text}" in printed and BY_NUMBER[OWN].rule in printed
+    assert f"{verdict.sentence} {verdict.text}" in printed and BY_NUMBER[OWN].rule in printed
     assert main([*stored, "--json"]) == 0
     (claim,) = json.loads(capsys.readouterr().out)["claims"]
     assert (claim["number"], claim["claim"]) == (OWN, BY_NUMBER[OWN].text)

@@ -1,0 +1,272 @@
+"""Claims about purgatories: their two designs under load, and the load itself."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from compare.traffic.tapes.tape import CANCEL, START, Tape, id_space_of
+from compare.traffic.workloads.catalogue import make
+from compare.trial.claims.base import (
+    HOLDS,
+    ONLY_WHEN,
+    WRONG,
+    Experiment,
+    Figures,
+    Undecided,
+    Verdict,
+    figures,
+    listed,
+    number,
+)
+from compare.trial.claims.lateness import HIERARCHICAL
+from compare.trial.purgatory.experiment import run_experiment
+from compare.trial.purgatory.figures import (
+    DESIGNS,
+    LIMIT,
+    PURGING,
+    RATE,
+    SCANNING,
+    mostly_keeps_up,
+    trials_of,
+)
+from compare.trial.purgatory.figures import Row as Trial
+from compare.trial.purgatory.options import QUICK
+from compare.trial.purgatory.options import Experiment as Options
+from compare.trial.replay.contestant import contestant
+from compare.trial.replay.engine import replay
+from compare.trial.results.schema import Row
+from compare.trial.results.store import read_run
+
+LOADS = ("low", "high")
+_FULL = Options(
+    rates=(10_000, 14_000, 20_000, 28_000, 40_000, 56_000, 80_000),
+    seconds=1.5,
+    refinements=0,
+)
+
+
+def case(design: str, load: str) -> str:
+    """The contestant of a design under a load."""
+    return f"{DESIGNS[design]} design, load {load}"
+
+
+@cache
+def _trials(quick: bool) -> list[Trial]:
+    """The trials of one run of the enqueue experiment, for both experiments on it."""
+    options = replace(QUICK, seconds=0.5, rates=(10_000, 20_000, 40_000)) if quick else _FULL
+    with tempfile.TemporaryDirectory(prefix="wheelwork-") as runs:
+        return trials_of(read_run(run_experiment(replace(options, runs=runs))).rows)
+
+
+def _designs(quick: bool) -> Iterator[Row]:
+    for load in LOADS:
+        for design in (PURGING, SCANNING):
+            by_rate: dict[int, list[Trial]] = {}
+            for row in _trials(quick):
+                if (row["kind"], row["load"], row["design"]) == (RATE, load, design):
+                    by_rate.setdefault(row["rate"], []).append(row)
+            kept_up = [rate for rate, rows in by_rate.items() if mostly_keeps_up(rows)]
+            yield from figures(case(design, load), sustained=max(kept_up, default=0))
+            for rate in kept_up:
+                for repeat, row in enumerate(by_rate[rate]):
+                    values = {name: row[name] for name in (*_COSTS, *_TOTALS)}
+                    yield from figures(case(design, load), rate, repeat, **values)
+
+
+def _limits(quick: bool) -> Iterator[Row]:
+    for row in _trials(quick):
+        if row["kind"] == LIMIT and row["design"] == SCANNING:
+            yield from figures(OLD, row["interval"], **{name: row[name] for name in _COSTS})
+
+
+_COSTS = ("cpu_us", "gc_us", "peak_bytes")
+_TOTALS = ("estimated_total", "exact_total", "estimate_error")
+OLD = "old design"
+_REQUESTS = "Requests in real time, with 100 bytes and three keys each and a timeout of 200 ms"
+
+DESIGN_TRIALS = Experiment(
+    "designs of a purgatory",
+    f"{_REQUESTS}: the highest rate that each design sustained, and CPU time, garbage collection "
+    "and peak memory at the rates that it sustained.",
+    _designs,
+    "requests/s",
+)
+LIMIT_TRIALS = Experiment(
+    "limits of the reaper",
+    f"{_REQUESTS}, at one rate: the costs of the old design by the number of entries above which "
+    "its reaper scans.",
+    _limits,
+    "limit",
+)
+
+
+def saturation_doubles(found: Figures) -> Verdict:
+    """Claim 13."""
+    ratios, texts = {}, []
+    for load in LOADS:
+        new, old = (found.value(case(design, load), "sustained") for design in (PURGING, SCANNING))
+        if not old:
+            raise Undecided(f"the old design sustained none of the rates at load {load}")
+        ratios[load] = new / old
+        common = _common_rate(found, load)
+        cpu, memory = (
+            found.value(case(SCANNING, load), name, common)
+            / found.value(case(PURGING, load), name, common)
+            for name in ("cpu_us", "peak_bytes")
+        )
+        texts.append(
+            f"at load {load} the new design sustains {number(new)} requests/s and the old one "
+            f"{number(old)}; at {number(common)}/s the old one takes {cpu:.2f} times the CPU time "
+            f"and {memory:.2f} times the memory"
+        )
+    text = f"{'. '.join(texts)}."
+    text = text[0].upper() + text[1:].replace(". at", ". At")
+    doubled = [load for load in LOADS if ratios[load] >= 2]
+    if len(doubled) == len(LOADS):
+        return Verdict(HOLDS, text)
+    if doubled:
+        return Verdict(ONLY_WHEN, text, f"the load is {doubled[0]}")
+    return Verdict(WRONG, text)
+
+
+def _common_rate(found: Figures, load: str) -> int:
+    """The highest rate that both designs sustained."""
+    rates = [{*found.curve(case(each, load), "cpu_us")} for each in (PURGING, SCANNING)]
+    common = rates[0] & rates[1]
+    if not common:
+        raise Undecided(f"no rate was sustained by both designs at load {load}")
+    return max(common)
+
+
+LITTLE = 0.1
+
+
+def estimate_is_close(found: Figures) -> Verdict:
+    """Claim 20."""
+    worst, texts = 0.0, []
+    for load in LOADS:
+        who = case(PURGING, load)
+        exact, estimated = (found.curve(who, name) for name in ("exact_total", "estimated_total"))
+        over = {rate: estimated[rate] / exact[rate] - 1 for rate in exact if exact[rate]}
+        if not over:
+            raise Undecided(f"{who}: no total was sampled")
+        rate = max(over, key=lambda each: abs(over[each]))
+        worst = max(worst, abs(over[rate]))
+        errors = found.curve(who, "estimate_error")
+        texts.append(
+            f"at load {load} and {number(rate)}/s the estimate is {100 * over[rate]:+.1f} % off on "
+            f"average, at most {number(errors[rate])} of {number(exact[rate])} requests"
+        )
+    text = f"{'; '.join(texts)}."
+    return Verdict(HOLDS if worst <= LITTLE else WRONG, text[0].upper() + text[1:])
+
+
+SAVED, PRICE = 2.0, 1.25
+
+
+def low_limit_costs(found: Figures) -> Verdict:
+    """Claim 21."""
+    cpu, peak = (found.curve(OLD, name) for name in ("cpu_us", "peak_bytes"))
+    low, high = min(cpu), max(cpu)
+    saves, costs = peak[high] / peak[low], cpu[low] / cpu[high]
+    text = (
+        f"A limit of {number(low)} instead of {number(high)} divides the peak memory by "
+        f"{saves:.2f} and multiplies the CPU time by {costs:.2f}."
+    )
+    if saves < SAVED:
+        return Verdict(WRONG, text)
+    return Verdict(HOLDS if costs >= PRICE else WRONG, text)
+
+
+# ---- the load
+
+PRESETS = {"low": (20_000, 60_000, 0.0787), "high": (200_000, 400_000, 0.5)}
+"""The claimed median and upper quartile in us, and the share that times out as sigma gives it."""
+TIMEOUT = 200_000
+
+
+def _presets(quick: bool) -> Iterator[Row]:
+    n = 20_000 if quick else 200_000
+    for load in LOADS:
+        made = make(f"lognormal-{load}", timers=n)
+        tape = made.tape
+        starts, ends = tape.op == START, tape.op == CANCEL
+        started = np.zeros(made.id_space, np.int64)
+        answers = []
+        for i, op, moment in zip(
+            tape.id.tolist(), tape.op.tolist(), tape.time.tolist(), strict=True
+        ):
+            if op == START:
+                started[i] = moment
+            else:
+                answers.append(moment - started[i])
+        late = int(starts.sum() - ends.sum())
+        latency = np.sort([*answers, *[TIMEOUT] * late])
+        yield from figures(
+            load,
+            median=float(latency[n // 2]),
+            quartile=float(latency[3 * n // 4]),
+            share_expired=late / n,
+        )
+
+
+LOAD_PRESETS = Experiment(
+    "presets of the load",
+    "The answer times of the presets, in µs, and the share of requests that time out at 200 ms. An "
+    "answer that takes longer counts as 200 ms.",
+    _presets,
+)
+
+
+def presets_as_stated(found: Figures) -> Verdict:
+    """Claim 14."""
+    right, texts = [], []
+    for load, (median, quartile, share) in PRESETS.items():
+        seen = [min(each, TIMEOUT) for each in (median, quartile)]
+        got = [found.value(load, name) for name in ("median", "quartile")]
+        out = found.value(load, "share_expired")
+        near = all(abs(a / b - 1) <= 0.03 for a, b in zip(got, seen, strict=True))
+        right.append(near and abs(out - share) <= 0.01)
+        texts.append(
+            f"load {load}: {listed((each / 1_000 for each in got), '.3g')} ms, "
+            f"{100 * out:.2f} % time out"
+        )
+    return Verdict(HOLDS if all(right) else WRONG, f"{'; '.join(texts)}.")
+
+
+LATENCY, PORT = "answered after the latency", "answered after the timeout"
+
+
+def _completion(quick: bool) -> Iterator[Row]:
+    n = 10_000 if quick else 100_000
+    made = make("lognormal-low", timers=n)
+    tape = made.tape
+    begins = np.flatnonzero(tape.op == START)
+    time, deadline = tape.time[begins], tape.deadline[begins]
+    times = np.concatenate([time, deadline])
+    order = np.argsort(times, kind="stable")
+    ids = np.tile(np.arange(n, dtype=np.int32), 2)[order]
+    ops = np.repeat(np.array([START, CANCEL], np.int8), n)[order]
+    deadlines = np.concatenate([deadline, np.zeros(n, np.int64)])[order]
+    for name, each in ((LATENCY, tape), (PORT, Tape(times[order], ops, ids, deadlines))):
+        outcome = replay(contestant(HIERARCHICAL).new("us"), each, id_space_of(each)).outcome
+        yield from figures(name, share_expired=outcome.fired / outcome.scheduled)
+
+
+COMPLETION = Experiment(
+    "early completion",
+    "The share of requests that time out if they are answered after their latency, and if they are "
+    "answered after the timeout, as Kafka's benchmark does since it was ported to Java.",
+    _completion,
+)
+
+
+def tests_early_completion(found: Figures) -> Verdict:
+    """Claim 23."""
+    shares = {name: found.value(name, "share_expired") for name in (LATENCY, PORT)}
+    text = "; ".join(f"{name}: {100 * share:.2f} % time out" for name, share in shares.items())
+    early = shares[PORT] < 1.0
+    return Verdict(HOLDS if early else WRONG, f"{text}.")
