@@ -93,6 +93,12 @@ READING = options.together(
         multiple=True,
     ),
     options.option("--limit", options.COUNT, "Maximum number of lines or records to read."),
+    options.option(
+        "--longest-line",
+        options.SIZE,
+        "Reject longer lines without reading them, e.g. 64MiB.",
+        default="16MiB",
+    ),
     options.flag("--strict", "Fail instead of skipping rows."),
 )
 """Options for reading a log; the names are those of `compare.LogOptions`."""

@@ -23,6 +23,8 @@ from timers import TimerError
 
 BLOCK = 1 << 23
 """Bytes of a block, about: its last line is whole."""
+LONGEST_LINE = 1 << 24
+"""Bytes of a line, by default. A longer one is rejected without being held in memory."""
 HEAD_BYTES = 1 << 20
 """Uncompressed bytes from which the format of a file is determined."""
 STDIN = "-"
@@ -58,6 +60,8 @@ class Source:
     compression: str | None
     head: bytes  # uncompressed
     stream: Any = field(default=None, repr=False)  # behind the head of a pipe
+    line_end: bytes = b"\n"
+    longest_line: int = LONGEST_LINE  # bytes, at least BLOCK
 
     @property
     def cut_off(self) -> bool:
@@ -76,6 +80,7 @@ class Block(NamedTuple):
     first: int  # its first byte or row, uncompressed
     length: int  # lines that begin in these bytes; or the number of a row group
     data: bytes | None = None  # of a stream
+    too_long: bool = False  # whether it is a line that is not read; its data is empty then
     context: Any = None  # of a format: what the bytes before say, or the rows themselves
 
 
@@ -102,6 +107,8 @@ def open_source(name: str) -> Source:
         source = Source(name, next(compressions, None), b"")
         stream = _decompressed(file, source)
         source.head = read_some(stream, source, HEAD_BYTES)
+        if b"\n" not in source.head and b"\r" in source.head:
+            source.line_end = b"\r"
         if file.seekable():
             file.close()
         else:
@@ -140,27 +147,48 @@ Cut = Callable[[bytes, bool], int]
 """Return how many bytes of some data are whole records: all of them, if these are the last."""
 
 
-def line_end(data: bytes, last: bool) -> int:
-    """Cut behind the last line end."""
-    return len(data) if last else data.rfind(b"\n") + 1
+def stream_blocks(source: Source, cut: Cut, *, lines: bool) -> Iterator[Block]:
+    """Read a file as one stream of blocks of records, which are one or more lines each or none.
 
-
-def stream_blocks(source: Source, cut: Cut) -> Iterator[Block]:
-    """Read a file as one stream of blocks."""
+    A line that is too long is a block of its own. Memory: two lines of the longest kind. Raises
+    LogError if a record without `lines` is too long.
+    """
     first, held, stream = 0, source.head, source.stream
     _PIPES.pop(source.name, None)
     if stream is None:
         held, stream = b"", _decompressed(opened(source.name), source)
+    longest, line_end = source.longest_line, source.line_end
+    is_end = False
     while True:
-        # A record may be longer than a block: look for its end again when the data has doubled.
-        more = read_some(stream, source, max(BLOCK - len(held), len(held)))
-        held += more
-        size = cut(held, not more)
+        if lines and len(held) > longest and held.find(line_end, 0, longest + 1) < 0:
+            size, held = _skipped_line(stream, source, held)
+            yield Block(first, size, b"", too_long=True)
+            first += size
+        size = cut(held, is_end)
+        if not size and len(held) > longest:
+            if not lines:
+                raise LogError(f"{source.name} has a record of more than {longest:,} bytes")
+            size = held.find(line_end) + 1  # the first line of a record without an end
         if size:
             yield Block(first, size, held[:size])
         first, held = first + size, held[size:]
-        if not more:
+        if is_end:
             return
+        # A record may be longer than a block: look for its end again when the data has doubled.
+        more = read_some(stream, source, max(BLOCK - len(held), len(held)))
+        held, is_end = held + more, not more
+
+
+def _skipped_line(stream: Any, source: Source, data: bytes) -> tuple[int, bytes]:
+    """Read to the end of a line: the number of its bytes, and the data behind it."""
+    size = 0
+    while data:
+        end = data.find(source.line_end) + 1
+        if end:
+            return size + end, data[end:]
+        size += len(data)
+        data = read_some(stream, source, BLOCK)
+    return size, b""
 
 
 def file_blocks(source: Source) -> Iterator[Block]:
@@ -179,20 +207,28 @@ def is_readable(name: str) -> bool:
         return False
 
 
-def load(source: Source, block: Block) -> bytes:
-    """Read the lines that begin in a block of a plain file."""
+def load(source: Source, block: Block) -> tuple[bytes, bool]:
+    """Read the lines that begin in a block of a plain file.
+
+    The last one is left out if it is too long, and the second value is then True.
+    """
+    line_end, longest = source.line_end, source.longest_line
     with errors_as(LogError, f"{source.name} cannot be read"), opened(source.name) as file:
         before = min(block.first, 1)  # a line begins behind a line end
         file.seek(block.first - before)
         data: bytes = file.read(before + block.length)
         if len(data) < before + block.length:
             raise LogError(f"{source.name} became shorter while it was read")
-        begin = data.find(b"\n") + 1 if before else 0
+        begin = data.find(line_end) + 1 if before else 0
         if before and not begin:
-            return b""
-        if len(data) > begin and not data.endswith(b"\n"):
-            data += file.readline()
-    return data[begin:]
+            return b"", False
+        last = max(data.rfind(line_end) + 1, begin)
+        if last < len(data):
+            more = file.readline(longest + 1 - (len(data) - last))
+            data += more[: more.find(line_end) + 1] or more
+            if len(data) - last > longest and not data.endswith(line_end):
+                return data[begin:last], True
+    return data[begin:], False
 
 
 def expand(names: list[str]) -> list[str]:

@@ -23,7 +23,14 @@ from compare.spark.executor import executor
 from compare.spark.failures import plain_failures
 from compare.spark.java import INSTALL
 from compare.spark.session import missing_packages, spark_session
-from compare.traffic.logs.blocks import EmptyError, expand, is_readable, printable
+from compare.traffic.logs.blocks import (
+    BLOCK,
+    LONGEST_LINE,
+    EmptyError,
+    expand,
+    is_readable,
+    printable,
+)
 from compare.traffic.logs.choice import parse_condition
 from compare.traffic.logs.formats import FORMATS
 from compare.traffic.logs.formats.arrow import ArrowLog, ArrowStream
@@ -50,10 +57,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+MOST_BYTES = 1 << 29
+"""The largest `longest_line`. Two such lines are held, and an array of texts has at most 2 GiB."""
 MOST_READ = MOST_ROWS // 4
 """The largest `limit`: rows that are sorted in this process, even if they have ids."""
 
-_CHOICES = ("time_zone", "where", "limit")
+_CHOICES = ("time_zone", "where", "limit", "longest_line")
 """Fields of LogOptions that the manifest records if they are given."""
 
 
@@ -81,6 +90,7 @@ class LogOptions:
     strict: bool = False  # whether a rejected row is an error
     where: tuple[str, ...] = ()  # conditions such as "status = 504" for a row that is used
     limit: int | None = None  # the number of lines (with a header) or records to read
+    longest_line: int = LONGEST_LINE  # bytes; a longer line is rejected
     force: bool = False  # whether to replace an existing trace
     master: str | None = None  # of Spark; None: threads of this process
 
@@ -97,6 +107,7 @@ class LogOptions:
             check_zone(self.time_zone)
         if self.limit is not None:
             check_integer(IngestError, "limit", self.limit, 1, MOST_READ)
+        check_integer(IngestError, "longest line", self.longest_line, BLOCK, MOST_BYTES)
         check_integer(IngestError, "shards", self.shards, 1, MAX_SHARDS)
 
 
@@ -364,6 +375,7 @@ def _opened(
     for name in files:
         try:
             logs.append(open_log(name, layout))
+            logs[-1].source.longest_line = options.longest_line
         except EmptyError:
             if not logs and name == files[-1]:  # others are empty, too
                 raise

@@ -112,8 +112,8 @@ class Inspection:
 def values(log: Log, column: str) -> Iterator[str]:
     """The values of a column at the beginning of a file."""
     for block in chain(log.beginning(), () if log.source.stream else log.blocks()):
-        texts = _texts(log.read(block, {"time": column}).texts["time"])
-        yield from (text for text in texts if text is not None)
+        for records in log.read(block, {"time": column}):
+            yield from (text for text in _texts(records.texts["time"]) if text is not None)
 
 
 def inspect(name: str, layout: Layout) -> Inspection:
@@ -149,7 +149,7 @@ def _sample(log: Log) -> dict[str, list[str | None]]:
         # A column of lists cannot be read. Those of other formats are read together.
         for group in [[name] for name in names] if log.record == "row" else [names]:
             with suppress(LogError):
-                texts = log.read(block, {f"column {name}": name for name in group}).texts
+                texts = next(log.read(block, {f"column {name}": name for name in group})).texts
                 sample |= {name: _texts(texts[f"column {name}"][:SAMPLE]) for name in group}
     if {"date", "time"} <= sample.keys():
         both = zip(sample["date"], sample["time"], strict=False)

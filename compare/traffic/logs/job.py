@@ -59,10 +59,14 @@ class Job(NamedTuple):
 
     def read(
         self, place: Place, unmatched: Int64s = NO_POSITIONS, limit: int | None = None
-    ) -> Parsed:
-        """Read a block; see `interpret`."""
-        log = self.logs[place.file]
-        return interpret(log, place.block, self.meaning, place.position, unmatched, limit)
+    ) -> Iterator[Parsed]:
+        """Read the parts of a block; see `interpret`."""
+        log, first = self.logs[place.file], place.position
+        for records in log.read(place.block, self.meaning.roles):
+            yield interpret(log, records, self.meaning, first, unmatched, limit)
+            first += records.total
+            if limit is not None:
+                limit -= records.total
 
     def rejected(self) -> Rejected:
         """The table of rejected rows."""
@@ -106,26 +110,27 @@ def ingest_here(job: Job, threads: Threads) -> Result:
 def _parsed(
     job: Job, threads: Threads, unmatched: Int64s = NO_POSITIONS
 ) -> Iterator[tuple[Place, Parsed]]:
-    """All blocks, or those up to the limit. Raises TooManyRows."""
+    """The parts of all blocks, or of those up to the limit. Raises TooManyRows."""
     # The keys take several times the memory of a row.
     row_limit = MOST_ROWS // 4 if job.meaning.value == "id" else MOST_ROWS
     if job.limit is None:
-        blocks = threads.in_order(job.blocks(), lambda place: job.read(place, unmatched))
+        blocks = threads.in_order(job.blocks(), lambda place: list(job.read(place, unmatched)))
     else:
         blocks = _up_to(job, job.limit, unmatched)
     rows = 0
-    for place, parsed in blocks:
-        rows += parsed.rows
-        if rows > row_limit:
-            raise TooManyRows(f"{row_limit:,}")
-        yield place, parsed
+    for place, parts in blocks:
+        for parsed in parts:
+            rows += parsed.rows
+            if rows > row_limit:
+                raise TooManyRows(f"{row_limit:,}")
+            yield place, parsed
 
 
-def _up_to(job: Job, limit: int, unmatched: Int64s) -> Iterator[tuple[Place, Parsed]]:
+def _up_to(job: Job, limit: int, unmatched: Int64s) -> Iterator[tuple[Place, list[Parsed]]]:
     for place in job.blocks():
-        parsed = job.read(place, unmatched, limit)
-        yield place, parsed
-        limit -= parsed.total
+        parts = list(job.read(place, unmatched, limit))
+        yield place, parts
+        limit -= sum(parsed.total for parsed in parts)
         if limit <= 0:
             return
 

@@ -1,8 +1,8 @@
 """The ingestion of a log on Spark: tasks read blocks with the functions that threads use.
 
 A row of a DataFrame is a run of the log's rows (see `RUNS`). Spark divides the runs by shard and
-sorts them by their first starts, and a task folds each shard. What else a block contains is one row
-of the last group, as JSON.
+sorts them by their first starts, and a task folds each shard. What else a part of a block contains
+is one row of the last group, as JSON.
 """
 
 import json
@@ -51,14 +51,18 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
 
     def read_runs(part: int) -> Iterator[pa.RecordBatch]:
         for place in places(part):
-            yield job.read(place).runs
+            for parsed in job.read(place):
+                yield parsed.runs
 
     def read(part: int) -> Iterator[pa.RecordBatch]:
         for place in places(part):
-            parsed = job.read(place, unmatched)
-            yield parsed.runs.append_column(_ABOUT, pa.nulls(parsed.runs.num_rows, _ABOUT.type))
-            row = {"shard": shards, "first": place.position, "about": _about(parsed)}
-            yield pa.RecordBatch.from_pylist([row], schema)
+            first = place.position
+            for parsed in job.read(place, unmatched):
+                rows = parsed.runs.num_rows
+                yield parsed.runs.append_column(_ABOUT, pa.nulls(rows, _ABOUT.type))
+                row = {"shard": shards, "first": first, "about": _about(parsed)}
+                yield pa.RecordBatch.from_pylist([row], schema)
+                first += parsed.total
 
     def write(number: int, runs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([[number], [_write(job, number, runs)]], schema=_REPORT)
@@ -89,7 +93,7 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
 
 
 def _about(parsed: Parsed) -> str:
-    """Everything but the rows of a block."""
+    """Everything but the rows of a part of a block."""
     return _json({"total": parsed.total, "rejected": parsed.rejected, "seen": parsed.seen})
 
 

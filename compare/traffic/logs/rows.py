@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compare.traffic.logs.blocks import Block
 from compare.traffic.logs.choice import Condition
 from compare.traffic.logs.formats.base import Log, Records, Roles
 from compare.traffic.logs.numbers import (
@@ -108,7 +107,7 @@ class Meaning(NamedTuple):
 class RejectedRow(NamedTuple):
     """A rejected row."""
 
-    number: int  # of its line or record in the block, from 0
+    number: int  # of its line or record in the part, from 0
     kind: str
     problem: str
     time: str | None  # text in the log
@@ -116,7 +115,7 @@ class RejectedRow(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """A block of a log."""
+    """A part of a block of a log."""
 
     runs: pa.RecordBatch  # see RUNS
     rows: int  # of all runs
@@ -127,18 +126,17 @@ class Parsed(NamedTuple):
 
 def interpret(
     log: Log,
-    block: Block,
+    records: Records,
     meaning: Meaning,
     first: int,
     unmatched: Int64s = NO_POSITIONS,
     limit: int | None = None,
 ) -> Parsed:
-    """Read a block. A pure function of its bytes.
+    """Interpret a part of a block. A pure function of its records.
 
     `first` is the position of its first row. Rows at the positions `unmatched` are rejected. With a
     `limit`, no more lines or records are used.
     """
-    records = log.read(block, meaning.roles)
     texts, form = records.texts, meaning.form
     time = read_times(texts["time"], form, meaning.unit, log.point, meaning.assumed)
     low, high = 0, LIMIT
@@ -146,6 +144,7 @@ def interpret(
         low, high = guessed_range(form, meaning.unit)
     others = records.fault if log.selects else np.zeros(len(records.fault), np.bool_)
     problems = {
+        f"it is longer than {log.source.longest_line:,} bytes": records.fault & records.too_long,
         log.fault: records.fault,
         "it has no time": time.flags & ABSENT,
         "time '{time}' is not {form} or is out of range": ~time.flags & VALID,

@@ -16,6 +16,8 @@ FIRST_ROWS = 1000
 """Rows that show what a log has."""
 _ROWS = 1 << 18
 """Rows of a block."""
+_MOST_BYTES = 1 << 30
+"""Bytes of rows that are read at a time."""
 
 _INTERVAL = np.dtype([("months", np.int32), ("days", np.int32), ("ns", np.int64)])
 _DAY = 86_400 * 10**9
@@ -59,17 +61,24 @@ class TypedLog(Log):
         """Not used: rows are not a number of bytes."""
         raise NotImplementedError
 
-    def records(self, table: pa.Table, roles: Roles) -> Records:
+    def records(self, table: pa.Table, roles: Roles) -> Iterator[Records]:
         """Values of several types as texts that the text formats could have."""
-        table, rows = flat(table), table.num_rows
+        table = flat(table)
+        for batch in table.to_batches() or [none_of(table.schema)]:
+            for part in _parts(batch):
+                with errors_as(LogError, f"{self.name} cannot be read"):
+                    yield self._records(part, roles)
+
+    def _records(self, batch: pa.RecordBatch, roles: Roles) -> Records:
+        rows = batch.num_rows
         # An end is in the format of the times.
         typed = "time" in roles and self.implied_form(roles["time"]) is not None
         moments = ("time", "end") if typed else ()
         texts = {}
         for role, name in roles.items():
-            texts[role] = _texts(table[name].combine_chunks(), role, moments)
+            texts[role] = _texts(batch[name], role, moments)
             if texts[role] is None:
-                kind = table.schema.field(name).type
+                kind = batch.schema.field(name).type
                 raise LogError(
                     f"{self.name}: column {name!r} of type {kind} cannot be read as a {role}"
                 )
@@ -91,8 +100,7 @@ class ArrowLog(TypedLog):
         name = f"{type(stream).__module__.partition('.')[0]} {type(stream).__name__}"
         with errors_as(LogError, f"{name} cannot be read"):
             reader = pa.RecordBatchReader.from_stream(stream)
-            none = pa.RecordBatch.from_pylist([], reader.schema)
-            head = next((batch for batch in reader if batch.num_rows), none)
+            head = next((batch for batch in reader if batch.num_rows), none_of(reader.schema))
         schema = flat(reader.schema.empty_table()).schema
         source = Source(name, None, b"", reader)
         return cls(source=source, columns=tuple(schema.names), schema=schema, head=head)
@@ -112,9 +120,25 @@ class ArrowLog(TypedLog):
             with errors_as(LogError, f"{self.name} cannot be read"):
                 batch = next(self.source.stream, None)
 
-    def read(self, block: Block, roles: Roles) -> Records:
+    def read(self, block: Block, roles: Roles) -> Iterator[Records]:
         """The records of a block."""
         return self.records(pa.Table.from_batches([block.context]), roles)
+
+
+def none_of(schema: pa.Schema) -> pa.RecordBatch:
+    """No rows."""
+    return pa.RecordBatch.from_pylist([], schema)
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows as batches whose texts have less than 2 GiB, the most for an array of them."""
+    if batch.nbytes <= _MOST_BYTES or batch.num_rows < 2:
+        yield batch
+        return
+    middle = batch.num_rows // 2
+    for half in (batch.slice(0, middle), batch.slice(middle)):
+        # A copy, because Arrow does not cast a slice of more.
+        yield from _parts(half.take(np.arange(half.num_rows)))
 
 
 def flat(table: pa.Table) -> pa.Table:

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from compare.traffic.logs.blocks import (
+    HEAD_BYTES,
     Block,
     LogError,
     Source,
     file_blocks,
-    line_end,
     load,
     printable,
     stream_blocks,
@@ -27,6 +28,9 @@ Roles = Mapping[str, str]
 """Role of a column ("time", "duration", "key", ...) -> its name in the log."""
 
 BOM = b"\xef\xbb\xbf"
+MOST_LINES = HEAD_BYTES
+"""Lines that are read at a time: at least as many as the head has, as the header is one of them.
+A block of shorter lines is read in parts, because an object takes more than a few bytes."""
 _LISTED, _QUOTED = 20, 40
 """The number of columns that a message lists, and of the characters of each."""
 
@@ -41,12 +45,13 @@ class Layout(NamedTuple):
 
 
 class Records(NamedTuple):
-    """The records of a block."""
+    """The records of a part of a block."""
 
-    number: Int32s  # of its line or record in the block, from 0
+    number: Int32s  # of its line or record in the part, from 0
     fault: Bools  # whether it is damaged
     texts: Mapping[str, pa.Array]  # by role, or by column as a format parses it; bytes, or null
     total: int  # lines or records in the block, with the blank lines
+    too_long: bool = False  # whether it is one line, which is not read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +71,11 @@ class Log(ABC):
     record: ClassVar[str] = "line"
     # whether a record may have columns that the head does not show
     columns_vary: ClassVar[bool] = False
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether records end with lines."""
+        return True
 
     @classmethod
     @abstractmethod
@@ -97,11 +107,15 @@ class Log(ABC):
 
     def cut(self, data: bytes, last: bool) -> int:
         """Cut a stream; see `Cut`."""
-        return line_end(data, last)
+        return len(data) if last else data.rfind(self.source.line_end) + 1
 
     def blocks(self) -> Iterator[Block]:
         """The blocks of the file, in order."""
-        return file_blocks(self.source) if self.divisible else stream_blocks(self.source, self.cut)
+        return file_blocks(self.source) if self.divisible else self.stream()
+
+    def stream(self) -> Iterator[Block]:
+        """The blocks of the file as one stream."""
+        return stream_blocks(self.source, self.cut, lines=self.has_lines)
 
     def beginning(self) -> list[Block]:
         """The first records as a block of their own, if they are known before the file is read."""
@@ -109,11 +123,39 @@ class Log(ABC):
         size = self.cut(head, not self.source.cut_off)
         return [Block(0, size, head[:size])]
 
-    def read(self, block: Block, roles: Roles) -> Records:
-        """The records of a block."""
-        data = load(self.source, block) if block.data is None else block.data
+    def read(self, block: Block, roles: Roles) -> Iterator[Records]:
+        """The records of a block, MOST_LINES lines at a time; at least one part."""
+        too_long, data = block.too_long, block.data
+        if data is None:
+            data, too_long = load(self.source, block)
+        if not block.first:
+            data = data.removeprefix(BOM)
+        while True:
+            part = data[: self._part(data)]
+            yield self._read(part, block, roles)
+            block, data = self.behind(block, part), data[len(part) :]
+            if not data:
+                break
+        if too_long:
+            nothing = dict.fromkeys(roles, pa.nulls(1, pa.binary()))
+            yield Records(np.zeros(1, np.int32), np.ones(1, np.bool_), nothing, 1, too_long=True)
+
+    def behind(self, block: Block, data: bytes) -> Block:
+        """The rest of a block behind some data, with its context."""
+        return block._replace(first=block.first + len(data))
+
+    def _part(self, data: bytes) -> int:
+        """The bytes of the first MOST_LINES lines, as whole records if possible."""
+        line_end = self.source.line_end
+        if data.count(line_end) <= MOST_LINES:
+            return len(data)
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(line_end))
+        size = int(ends[MOST_LINES - 1]) + 1
+        return self.cut(data[:size], False) or size
+
+    def _read(self, data: bytes, block: Block, roles: Roles) -> Records:
         names = dict.fromkeys(chain.from_iterable(map(self.parts, roles.values())))
-        records = self.parse(data if block.first else data.removeprefix(BOM), block, list(names))
+        records = self.parse(data, block, list(names))
         texts = {}
         for role, joined in roles.items():
             columns = [records.texts[name] for name in self.parts(joined)]

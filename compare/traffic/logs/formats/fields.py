@@ -19,6 +19,8 @@ LONGEST_QUOTE = 1000
 """Lines of a quoted field. A quote that is not closed within these damages one line."""
 
 _BLANK = " \r\n"
+_MOST_COLUMNS = 1 << 14
+"""Of lines that Arrow splits."""
 
 csv.field_size_limit(2**31 - 1)  # Arrow reads fields of any size, too
 
@@ -67,7 +69,8 @@ def _by_arrow(
     lines = data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
     lines += not data.endswith((b"\n", b"\r"))
     names = [str(column) for column in range(count)]
-    if count == 1 or not columns:  # a line of spaces is blank, but a field to Arrow
+    # A line of spaces is blank, but a field to Arrow, which takes a kilobyte for each column.
+    if count == 1 or count > _MOST_COLUMNS or not columns:
         return None
     last = data[max(data.rfind(b"\n", 0, -2), data.rfind(b"\r", 0, -2)) + 1 :].splitlines()[-1:]
     if quotes and not all(record.closed for record in records(_texts(last), delimiter)):

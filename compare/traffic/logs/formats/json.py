@@ -61,9 +61,14 @@ class JsonLog(Log):
         return cls(source=source, columns=tuple(columns), is_array=is_array)
 
     @property
+    def has_lines(self) -> bool:
+        """Unless it is an array."""
+        return not self.is_array
+
+    @property
     def divisible(self) -> bool:
         """Unless line ends mean nothing."""
-        return super().divisible and not self.is_array
+        return super().divisible and self.has_lines
 
     def cut(self, data: bytes, last: bool) -> int:
         """Behind an object of an array."""

@@ -43,7 +43,7 @@ class ParquetLog(TypedLog):
             yield Block(first, number)
             first += metadata.row_group(number).num_rows
 
-    def read(self, block: Block, roles: Roles) -> Records:
+    def read(self, block: Block, roles: Roles) -> Iterator[Records]:
         """The rows of a block."""
         with (
             errors_as(LogError, f"{self.name} is not a readable Parquet file"),

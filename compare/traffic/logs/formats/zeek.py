@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compare.traffic.logs.blocks import Block, LogError, Source, stream_blocks
+from compare.traffic.logs.blocks import Block, LogError, Source
 from compare.traffic.logs.formats.base import BOM, Layout, Log, Records
 from compare.traffic.logs.formats.fields import Fields, split
 
 _LINE = re.compile(rb"^#[^\n]*\n?", re.MULTILINE)
+_HEADER_LINE = re.compile(rb"^#(?:separator|unset_field|[fF]ields)[^\n]*", re.MULTILINE)
 
 
 class Header(NamedTuple):
@@ -69,9 +70,16 @@ class ZeekLog(Log):
     def blocks(self) -> Iterator[Block]:
         """The blocks of the stream, each with the header above it."""
         header = Header()
-        for block in stream_blocks(self.source, self.cut):
-            yield block._replace(context=header)
-            header = reduce(Header.followed_by, _LINE.findall(block.data or b""), header)
+        for block in self.stream():
+            described = block._replace(context=header)
+            yield described
+            header = self.behind(described, block.data or b"").context
+
+    def behind(self, block: Block, data: bytes) -> Block:
+        """The rest of a block, with the header above it."""
+        lines = (line[0] for line in _HEADER_LINE.finditer(data))
+        header = reduce(Header.followed_by, lines, block.context or Header())
+        return super().behind(block, data)._replace(context=header)
 
     def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
         """Split the lines below each header into fields."""

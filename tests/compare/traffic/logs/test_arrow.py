@@ -50,6 +50,16 @@ def ingest(tmp_path):
     return run
 
 
+def test_many_bytes_are_read_in_parts(ingest, monkeypatch):
+    table = pa.concat_tables([TABLE] * 3)
+    whole = ingest(table, key="key")
+    rows = rows_of(whole.trace.load())
+    monkeypatch.setattr(arrow, "_MOST_BYTES", 100)
+    parts = ingest(table, key="key")
+    assert vars(parts) | {"trace": 0} == vars(whole) | {"trace": 0}
+    assert rows_of(parts.trace.load()) == rows
+
+
 @pytest.fixture
 def as_text(tmp_path):
     """The rows as CSV: times in us since 1970, and durations in us."""

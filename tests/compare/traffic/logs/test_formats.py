@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from compare.traffic.logs import blocks
 from compare.traffic.logs.blocks import LogError, expand
+from compare.traffic.logs.formats import base
 from compare.traffic.logs.formats.base import Layout
 from compare.traffic.logs.formats.lines import capturing
 from compare.traffic.logs.formats.patterns import LINES
@@ -39,26 +40,103 @@ def text_of(value):
     return value.as_py().decode(errors="replace") if value.is_valid else None
 
 
-def records(path, roles, layout=ANY, block=1 << 20):
+def records(path, roles, layout=ANY, block=1 << 20, longest=1 << 20):
     """(number of the line or record, whether it is damaged, its texts) of a log."""
     rows, before = [], 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK", block)
         log = open_log(str(path), layout)
+        log.source.longest_line = longest
         for piece in log.blocks():
-            read = log.read(piece, {name: name for name in roles})
-            for row, (number, fault) in enumerate(
-                zip(read.number.tolist(), read.fault.tolist(), strict=True)
-            ):
-                texts = [text_of(read.texts[name][row]) for name in roles]
-                rows.append((before + number + 1, fault, *texts))
-            before += read.total
+            for read in log.read(piece, {name: name for name in roles}):
+                for row, (number, fault) in enumerate(
+                    zip(read.number.tolist(), read.fault.tolist(), strict=True)
+                ):
+                    texts = [text_of(read.texts[name][row]) for name in roles]
+                    rows.append((before + number + 1, fault, *texts))
+                before += read.total
     return rows
 
 
 def written(path, data):
     path.write_bytes(data)
     return path
+
+
+# ---- long lines, and many
+
+LONGEST = 60
+HEADS = {
+    "csv": (b"time,duration", b"%s,1", ANY),
+    "jsonl": (b'{"time":"0","duration":1}', b'{"time":"%s","duration":1}', ANY),
+    "zeek": (b"#fields\ttime\tduration", b"%s\t1", ANY),
+    "pattern": (b"0 1", b"%s 1", Layout(pattern=r"^(?P<time>\S+) (?P<duration>1)$")),
+}
+"""Format -> its first line, and one with a text in it."""
+
+
+@pytest.mark.parametrize("kind", HEADS)
+@given(
+    st.lists(st.one_of(st.integers(1, 200), st.integers(LONGEST - 40, LONGEST + 1)), max_size=8),
+    st.sampled_from([b"\n", b"\r", b"\r\n"]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, LONGEST),
+)
+def test_longer_lines_are_rejected_by_number(path, kind, lengths, end, ended, packed, block):
+    head, form, layout = HEADS[kind]
+    if kind == "zeek":
+        end = b"\n"  # what ends a header
+    lines = [head, *(form % (b"x" * length) for length in lengths)]
+    data = end.join(lines) + end * ended
+    path.write_bytes(gzip.compress(data) if packed else data)
+    found = records(path, ["time", "duration"], layout, block, LONGEST)
+    carriage_return = len(end) - 1  # is part of a line that LF ends
+    numbers = range(2, len(lines) + 1)
+    rows = [("0", "1")] * (kind in ("jsonl", "pattern"))
+    expected = [(1, False, *row) for row in rows]
+    for number, length, line in zip(numbers, lengths, lines[1:], strict=True):
+        is_last = number == len(lines) and not ended
+        too_long = len(line) + carriage_return * (not is_last) > LONGEST
+        texts = (None, None) if too_long else ("x" * length, "1")
+        expected.append((number, too_long, *texts))
+    assert found == expected
+
+
+@pytest.mark.parametrize("kind", HEADS)
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_lines_are_read_in_parts(path, monkeypatch, kind, most):
+    monkeypatch.setattr(base, "MOST_LINES", most)
+    head, form, layout = HEADS[kind]
+    lines = [head, *(b"" if number % 3 == 0 else form % b"x" for number in range(9))]
+    path.write_bytes(b"\n".join(lines))
+    found = records(path, ["time", "duration"], layout)
+    numbers = [number for number, line in enumerate(lines, 1) if line and number > 1]
+    if kind == "jsonl":  # records are numbered, not lines
+        numbers = list(range(2, 8))
+    assert [row for row in found if row[0] > 1] == [(n, False, "x", "1") for n in numbers]
+
+
+def test_a_header_between_parts_counts(path, monkeypatch):
+    monkeypatch.setattr(base, "MOST_LINES", 2)
+    path.write_text("#fields\ta\tb\n1\t2\n3\t4\n#fields\tb\ta\n5\t6\n7\t8\n9\t10\n")
+    rows = [(2, "1"), (3, "3"), (5, "6"), (6, "8"), (7, "10")]
+    assert records(path, ["a"]) == [(number, False, text) for number, text in rows]
+
+
+def test_an_element_of_an_array_has_a_longest_length_too(path):
+    path.write_text('[{"a": 1}, {"a": "' + "x" * 100 + '"}, {"a": 2}]')
+    assert [row[2] for row in records(path, ["a"], block=50)] == ["1", "x" * 100, "2"]
+    with one_line(LogError, "has a record of more than 60 bytes"):
+        records(path, ["a"], block=50, longest=60)
+
+
+def test_a_quote_over_many_lines_damages_one_if_it_is_too_long(path):
+    path.write_text('a,b\n1,"x\ny"\n2,"' + "z\n" * 100 + "3,4\n")
+    found = records(path, ["a"], block=20, longest=60)
+    assert found[0] == (2, False, "1")
+    assert found[1][:2] == (4, True)
+    assert found[-1] == (104, False, "3")
 
 
 # ---- values between delimiters
@@ -307,7 +385,7 @@ def test_lines_of_log4j_and_logging(path):
     assert (log.format, log.selects) == ("logging", True)
     roles = {name: name for name in ("time", "thread", "logger", "level", "message")}
     (block,) = log.blocks()
-    read = log.read(block, roles)
+    read = next(log.read(block, roles))
     assert read.fault.tolist() == [False, True] * 5 + [False]
     rows = zip(*(read.texts[name].to_pylist()[::2] for name in roles), strict=True)
     for (time, *rest), (text, expected) in zip(rows, LOGGED.items(), strict=True):

@@ -4,8 +4,11 @@ import gzip
 import os
 import random
 import re
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -519,6 +522,41 @@ def test_which_rows_are_used(touches, requests, csv_log):
     for limit in (0, 10_000_001):
         with pytest.raises(IngestError, match=f"limit .*{limit}"):
             touches(log, limit=limit, out="other")
+
+
+@pytest.mark.parametrize("size", [0, blocks.BLOCK - 1, 1 << 30, True])
+def test_the_longest_line_is_at_least_a_block(size):
+    with one_line(IngestError, "longest line must"):
+        LogOptions("ts", longest_line=size)
+
+
+HURTING = {
+    "a line": lambda: [b"x" * 10**6] * 100,
+    "commas": lambda: [b"," * 10**6] * 300,
+    "blank lines": lambda: [b"\n" * 10**6] * 8,
+}
+
+
+@pytest.mark.parametrize("data", HURTING)
+def test_memory_does_not_grow_with_a_line(tmp_path, data):
+    """That of a process of its own, with a packed log."""
+    log = tmp_path / "log.csv.gz"
+    with gzip.open(log, "wb", 1) as file:
+        file.writelines([b"ts,rtt\n1,1\n", *HURTING[data](), b"\n2,1\n"])
+    program = f"""
+import resource
+from compare.traffic.logs.ingest import LogOptions, ingest_requests
+log, out, options = {str(log)!r}, {str(tmp_path / "t")!r}, LogOptions("ts")
+done = ingest_requests(log, out, options, duration="rtt", timeout="5s")
+print(done.rows, done.unreadable, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    rows, unreadable, kilobytes = map(int, done.stdout.split())
+    assert (rows, unreadable) == ((2, 0) if data == "blank lines" else (3, 1))
+    assert kilobytes < 1 << 20
 
 
 @pytest.mark.parametrize("block", [8, 1 << 23])

@@ -112,6 +112,18 @@ def test_options_among_hostile_rows(both, tmp_path, case):
     assert (done.unmatched > 0) == ("id" in meant)
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_lines_that_are_too_long(both, tmp_path, pack):
+    long = b"3," + b"x" * blocks.BLOCK + b"\n"
+    log = tmp_path / "log.csv"
+    log.write_bytes(pack(b"ts,client\n1,a\n" + long + b"4,a\n" + long + b"6,b"))
+    done = both(log, TOUCHES, 1_000_000, longest_line=blocks.BLOCK)
+    reason = f"it is longer than {blocks.BLOCK:,} bytes"
+    assert done.examples == (f"line 3: {reason}", f"line 5: {reason}")
+    assert (done.rows, done.unreadable) == (5, 2)
+    assert logs.manifest(done.trace)["source"]["longest_line"] == blocks.BLOCK
+
+
 def test_formats_with_line_ends_in_quotes_packed_or_not(both, tmp_path):
     """Several files with marks, out of order, one of them empty."""
     folder = tmp_path / "logs"
