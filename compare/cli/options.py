@@ -251,7 +251,10 @@ workload = option(
 
 def peers() -> Decorator:
     """The option --peers."""
-    text = "Timers of other languages: names, or python, jvm, native or all. Default: none."
+    text = (
+        "Timers of other languages: names, or python, jvm, native or all, or the command of a "
+        "peer of your own, such as ./my-peer. Default: none."
+    )
     return option("--peers", PEERS, text, default=())
 
 

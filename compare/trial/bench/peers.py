@@ -194,6 +194,7 @@ class PeerBench:
     seed: int
     clock: Clock = time.thread_time
     timeout: float = DEFAULT_TIMEOUT
+    tasks_only: bool = False  # without the costs of a caller and single operations
     rows: list[Row] = field(default_factory=list, init=False)
     _problems: dict[str, str] = field(default_factory=dict, init=False)  # by name
 
@@ -214,13 +215,13 @@ class PeerBench:
 
     @staticmethod
     def _entry(entry: Entry) -> dict[str, Any]:
-        known = {"name": entry.name, "language": entry.language.name}
         try:
             described = entry.description() if entry.is_ready else None
         except PeerError:
             described = None
         return {
-            **known,
+            "name": entry.name,
+            "language": described.language if described else entry.language.name,
             "library": described.library_text if described else None,
             "scheme": described.scheme if described else None,
             "rounding": described.rounding.text if described else None,
@@ -249,7 +250,7 @@ class PeerBench:
                     progress(f"timing {contestant.name} at {size:,}")
                     if another_fits(spent[contestant.label], self.budget):
                         self._time_own(contestant, tapes, repeat, spent[contestant.label])
-            for turn in turns:
+            for turn in [] if self.tasks_only else turns:
                 progress(f"single operations of {turn.entry.name} at {size:,}")
                 self._attempt(turn, self._time_singly)
             store(name, self.rows[before:])
@@ -274,7 +275,7 @@ class PeerBench:
             self.rows.append(Row(name, next(iter(SUBJECTS)), size, METRIC, None, None, problem))
 
     def _check(self, turn: _Turn) -> str | None:
-        for tape, _, id_space in turn.all:
+        for tape, _, id_space in turn.all[:2] if self.tasks_only else turn.all:
             if not turn.peer.description.allows(tape):
                 return "it cannot do the tape, by its own description"
             if fault := turn.peer.first_fault(tape, id_space):
@@ -284,13 +285,15 @@ class PeerBench:
     def _time(self, turn: _Turn, repeat: int, spent: list[float]) -> None:
         """A turn of a peer."""
         name, size = turn.entry.name, turn.tapes.size
-        by_task, calls = turn.by_task(), turn.time(calling(turn.plan))
+        by_task = turn.by_task()
         for task, phase in by_task.items():
             done = phase.expired if task == BY_CLOCK else turn.tapes.operations(task)
             self._store(name, task, size, {METRIC: phase.cpu_ns / max(done, 1)}, repeat)
         if (grown := by_task[INSERT].memory_bytes) is not None:
             self._store(name, INSERT, size, {MEMORY: grown / size}, repeat)
-        self.rows += rows_of(name, CALLER, costs(calls, turn.plan), turn.plan.size, repeat)
+        calls = [] if self.tasks_only else turn.time(calling(turn.plan))
+        if calls:
+            self.rows += rows_of(name, CALLER, costs(calls, turn.plan), turn.plan.size, repeat)
         spent.append(sum(phase.wall_ns for phase in (*by_task.values(), *calls)) / 1e9)
 
     def _time_singly(self, turn: _Turn) -> None:

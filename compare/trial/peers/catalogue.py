@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -271,6 +272,27 @@ def _filled(words: Sequence[str], places: Mapping[str, str]) -> list[str]:
     return filled
 
 
+class Program(Entry):
+    """A peer that is not of this project. Its name is its command."""
+
+    is_ready = True
+
+    def peer(self, timeout: float = DEFAULT_TIMEOUT, **parameters: int) -> Peer:
+        """The program. Raises PeerError if its quotation marks do not match."""
+        try:
+            return Peer(tuple(shlex.split(self.name)), self.name, timeout)
+        except ValueError as error:
+            raise PeerError(f"{self.name}: {reason(error)}") from None
+
+    def description(self) -> Description:
+        """Its description. Raises PeerError."""
+        return self.peer().describe()
+
+
+UNKNOWN = Language("unknown", "", "", {}, (), warm_up=JAVA.warm_up)
+"""The language of a program until it describes itself. Its code may be compiled while it runs."""
+
+
 def entries() -> list[Entry]:
     """All peers, by language and name."""
     return [
@@ -289,12 +311,19 @@ def entry_named(name: str) -> Entry:
 
 
 def entries_named(names: Sequence[str]) -> list[Entry]:
-    """The peers with these names, or in these GROUPS, each once. Raises PeerError."""
+    """The peers with these names, or in these GROUPS, each once.
+
+    A name with a space or a slash is the command of a program. Raises PeerError.
+    """
     found: dict[str, Entry] = {}
     for name in names:
-        group = GROUPS.get(name)
-        chosen = [entry_named(name)] if group is None else entries()
-        found |= {entry.name: entry for entry in chosen if group is None or entry.language in group}
+        if group := GROUPS.get(name):
+            chosen = [entry for entry in entries() if entry.language in group]
+        elif " " in name or os.sep in name:
+            chosen = [Program(name, UNKNOWN)]
+        else:
+            chosen = [entry_named(name)]
+        found |= {entry.name: entry for entry in chosen}
     return [*found.values()]
 
 

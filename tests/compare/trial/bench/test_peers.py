@@ -1,6 +1,7 @@
 """The timing of peers, with the project's own timers as peers; no toolchain is needed."""
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,7 @@ from compare.trial.peers.protocol import PeerError, PhaseTime
 from compare.trial.peers.run import Peer, own_peer
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.engine import replay
+from tests.compare.trial.peers import wrong
 from timers.errors import ParameterError
 
 LATE = "tests.compare.own_timers:Late"
@@ -180,6 +182,25 @@ def test_groups_and_names():
     assert names[0] == "cpp-wheel" and len(names) == len({*names}) > 1
     with pytest.raises(PeerError, match="cpp-weel"):
         entries_named(["cpp-weel"])
+
+
+def test_a_name_with_a_space_or_a_slash_is_a_command():
+    command = f"{sys.executable} '{wrong.__file__}' right"
+    [program] = entries_named([command])
+    bench, _ = bench_of(program, *entries_named(["./nowhere", "cat 'x"]))
+    assert bench.entries()[0] == {
+        "name": command,
+        "language": "Python",
+        "library": "",
+        "scheme": "list",
+        "rounding": "exact",
+        "lateness": [0, 0],
+    }
+    timed = {row.subject for row in bench.rows if row.contestant == command}
+    assert timed == {*SUBJECTS, CALLER}
+    notes = {row.contestant: row.note for row in bench.rows if row.note}
+    assert notes["./nowhere"].endswith("cannot be started: No such file or directory")
+    assert notes["cat 'x"].endswith("No closing quotation")
 
 
 def test_peers_need_a_size(tmp_path):
