@@ -1,13 +1,15 @@
 """The section on claims: each claim with its verdict, and the table and chart that decide it."""
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache, partial
 
 from compare.base import formats
-from compare.trial.claims.base import KINDS, PROBLEM, Claim
-from compare.trial.claims.catalogue import CLAIMS
+from compare.trial.claims.base import HOLDS, NOT_DECIDED, ONLY_WHEN, PROBLEM, WRONG, Claim
+from compare.trial.claims.catalogue import CLAIMS, experiments_of
 from compare.trial.claims.run import Settled
 from compare.trial.results.metrics import metric as metric_named
+from compare.trial.results.schema import Row as StoredRow
 from reports.plots import CURVES, Panel, Plot, Plots, Point
 from reports.select import Key, estimates
 from reports.summary import Measured, Subject, Summary
@@ -25,8 +27,16 @@ _subject = cache(Measured)  # one for each name, so that charts and tables share
 def headline(summary: Summary) -> str:
     """How many claims have each verdict."""
     kinds = Counter(each.verdict.kind for each in summary.claims)
-    texts = [f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind]]
-    return f"Of {len(summary.claims)} claims: {', '.join(texts)}." if texts else ""
+    texts = [f"{kinds[kind]} {verb}" for kind, verb in _VERBS.items() if kinds[kind]]
+    return f"Of {formats.counted(len(summary.claims), 'claim')}, {', '.join(texts)}." * bool(texts)
+
+
+_VERBS = {
+    HOLDS: "hold",
+    WRONG: "are wrong",
+    ONLY_WHEN: "hold only under a condition",
+    NOT_DECIDED: "are not decided here",
+}
 
 
 def table(each: Settled) -> Table:
@@ -35,7 +45,8 @@ def table(each: Settled) -> Table:
     deciding = claim.deciding(each.rows)
     found = estimates(deciding)
     rows: dict[Subject, dict[Heading, Entry]] = {}
-    for row in deciding:
+    metrics = [*dict.fromkeys(row.metric for row in deciding)]
+    for row in sorted(deciding, key=lambda row: (metrics.index(row.metric), row.size or 0)):
         key = Key(row.contestant, row.subject, row.size, row.metric)
         entries = rows.setdefault(_subject(row.contestant), {})
         if row.metric == PROBLEM:
@@ -51,7 +62,12 @@ def table(each: Settled) -> Table:
     )
     caption = f"{claim.number}. {claim.text} {verdict.sentence}"
     name = f"claim-{claim.number}"
-    return Table(name, caption, ("figure", "at"), entries_of, note, of="measured")
+    return Table(name, _plain(caption), ("figure", "at"), entries_of, _plain(note), of="measured")
+
+
+def _plain(text: str) -> str:
+    """Remove the marks of code, which only Markdown has."""
+    return text.replace("`", "")
 
 
 def _table(claim: Claim, summary: Summary) -> Table:
@@ -73,27 +89,22 @@ def plots(summary: Summary) -> Plots:
 
     Zero and early expiries are not drawn: the axes are logarithmic.
     """
-    drawn = {}
-    for each in summary.claims:
-        experiment = each.claim.experiment
-        if experiment.across and experiment.name not in drawn:
-            drawn[experiment.name] = panels = _panels(each)
-            if panels:
-                order = [*dict.fromkeys(who for panel in panels.values() for who in panel.series)]
-                numbers = [
-                    str(other.claim.number)
-                    for other in summary.claims
-                    if other.claim.experiment is experiment
-                ]
-                title = f"{experiment.name.capitalize()}: claim {' and '.join(numbers)}"
-                name = f"claim-{numbers[0]}"
-                yield Plot(CURVES, name, title, experiment.measured, order, panels, 1.75)
+    for experiment in experiments_of(each.claim for each in summary.claims):
+        of_it = [each for each in summary.claims if each.claim.experiment is experiment]
+        rows = [*dict.fromkeys(row for each in of_it for row in each.claim.deciding(each.rows))]
+        if panels := _panels(experiment.across, rows) if experiment.across else {}:
+            order = [*dict.fromkeys(who for panel in panels.values() for who in panel.series)]
+            numbers = " and ".join(str(each.claim.number) for each in of_it)
+            title = f"Claim{'s' * (len(of_it) > 1)} {numbers}: {experiment.name}"
+            caption = _plain(experiment.measured)
+            yield Plot(
+                CURVES, f"claim-{of_it[0].claim.number}", title, caption, order, panels, 1.75
+            )
 
 
-def _panels(each: Settled) -> dict[str, Panel]:
-    across = each.claim.experiment.across
+def _panels(across: str, rows: Sequence[StoredRow]) -> dict[str, Panel]:
     series: dict[str, dict[Subject, list[Point]]] = {}
-    for key, estimate in sorted(estimates(each.rows).items(), key=lambda item: item[0].size or 0):
+    for key, estimate in sorted(estimates(rows).items(), key=lambda item: item[0].size or 0):
         if key.size is not None and estimate.value > 0:
             curves = series.setdefault(key.metric, {})
             point = Point(key.size, estimate, f"{across} {formats.count(key.size)}")

@@ -15,6 +15,7 @@ from compare.trial.bench.callers import METRICS as METRICS_OF_CALLERS
 from compare.trial.bench.peers import METRIC as PEER_TIME
 from compare.trial.bench.task import BY_NAME, TASKS, Task
 from compare.trial.claims.run import Settled, settled
+from compare.trial.peers.catalogue import NAMES as PEERS
 from compare.trial.purgatory.figures import Row, trials_of
 from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.replay.lateness import lateness_text
@@ -155,7 +156,11 @@ class Measured:
     name: str
 
     remark: ClassVar[str] = ""
-    variant: ClassVar[int] = 0
+
+    @property
+    def variant(self) -> int:
+        """A number that tells peers of one colour apart."""
+        return PEERS.index(self.timer) if self.timer in PEERS else 0
 
     @property
     def timer(self) -> str:

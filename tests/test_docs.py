@@ -262,3 +262,10 @@ def test_nothing_is_said_to_be_on_pypi():
         assert not [
             command for command in commands if re.search(r"['\" ]wheelwork\b(?!-)", command)
         ]
+
+
+def test_the_page_of_claims_is_made_of_stored_figures():
+    script = runpy.run_path(str(ROOT / "docs" / "claims_page.py"))
+    text = script["STORED"].read_text()
+    assert script["PAGE"].read_text() == script["page"](text)
+    assert script["page"](text.replace(", 0, 1.0, null", ", 0, 2.0, null")) != script["page"](text)

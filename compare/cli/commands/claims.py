@@ -97,7 +97,7 @@ def markdown(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> str:
             f"## Claim {claim.number}",
             f"> {claim.text}",
             f"**{verdict.sentence}** {verdict.text}",
-            *(sheet.markdown() for sheet in _sheets(each)),
+            *(part for sheet in _sheets(each) for part in _below(sheet)),
             f"Measured: {claim.experiment.measured}",
             f"Criterion: {claim.rule}",
             f"Source: {claim.source}",
@@ -121,6 +121,11 @@ def _sheets(each: "Settled") -> Iterator[Sheet]:
             for who, row in whole.entries.items()
         }
         yield from printing.sheets(replace(whole, entries=entries))
+
+
+def _below(sheet: Sheet) -> list[str]:
+    """A table below its title, which is no heading of the page."""
+    return [f"*{sheet.title}*", replace(sheet, title="").markdown()]
 
 
 _RULE = "|--:|:--|:--|"

@@ -264,6 +264,25 @@ CLAIMS: Sequence[Claim] = (
         queues.flat_to_a_million,
     ),
     Claim(
+        26,
+        "There is no degradation with the number of timers.",
+        "Lev-Libfeld 2019 (Lawn), on a queue for each time to live.",
+        work.CONSTANT_DELAYS,
+        f"Work is the same if it grows to at most {work.SAME:g} times its least. Holds if that of "
+        "lists by delay is, over the timers and over the different delays; holds only for few "
+        "delays if over the timers alone.",
+        work.no_degradation,
+        ("duration-lists", work.BY_NUMBER),
+    ),
+    Claim(
+        27,
+        "A fixed set of delays needs no wheel.",
+        "zeek #1133, on a queue for each delay.",
+        work.CONSTANT_DELAYS,
+        "Holds if lists by delay do no more work than either wheel, with each number of timers.",
+        work.needs_no_wheel,
+    ),
+    Claim(
         28,
         "A timing wheel wakes an idle processor.",
         "Objections to a wheel for the Zephyr kernel, zephyr #111746.",

@@ -544,6 +544,72 @@ def no_cascade_no_spike(found: Figures) -> Verdict:
     return Verdict(HOLDS if calm else WRONG, text)
 
 
+# ---- constant delays
+
+CONSTANT = (200, 1_000, 30_000)
+BY_NUMBER = f"{LISTS}, by delays"
+_EACH = ("comparisons", "timers_touched", "slots_visited", "queue_offers", "queue_polls")
+
+
+def _work(label: str, delays: np.ndarray) -> float:
+    """The counted work of each timer, from its start to its expiry; all start within 200 units."""
+    n = len(delays)
+    tape = starts(np.arange(n, dtype=np.int64) * 200 // n, delays)
+    counters = replay(new(label, capacity=n), tape, n).outcome.counters or {}
+    return sum(counters[name] for name in _EACH) / n
+
+
+def _constant(quick: bool) -> Iterator[Row]:
+    for n in (1_000, 10_000) if quick else (1_000, 10_000, 100_000):
+        delays = np.resize(np.array(CONSTANT), n)
+        for label in (LISTS, CASCADING, HIERARCHICAL, HEAP):
+            yield from figures(label, n, work_each=_work(label, delays))
+    n = 10_000
+    for number_of in (3, 30, 300, 3_000):
+        delays = 200 + uniform(n, number_of, seed=1) * 30_000 // number_of
+        yield from figures(BY_NUMBER, number_of, work_each=_work(LISTS, delays))
+
+
+CONSTANT_DELAYS = Experiment(
+    "constant delays",
+    f"Timers with the delays {listed(CONSTANT)}, all of which fire: comparisons, timers looked at, "
+    f"slots visited and buckets queued, for each timer. `{LISTS}`, one list for each delay, is "
+    "also measured by the number of different delays, with 10 000 timers.",
+    _constant,
+    "timers, or delays",
+)
+SAME = 1.5
+"""Work that grows to no more than this multiple is the same."""
+
+
+def no_degradation(found: Figures) -> Verdict:
+    """Claim 26."""
+    timers, delays = (found.curve(who, "work_each") for who in (LISTS, BY_NUMBER))
+    text = (
+        f"With {listed(timers)} timers, each takes {listed(timers.values())} steps; with "
+        f"{listed(delays)} different delays, {listed(delays.values())}."
+    )
+    flat = [curve[max(curve)] <= SAME * curve[min(curve)] for curve in (timers, delays)]
+    if all(flat):
+        return Verdict(HOLDS, text)
+    if flat[0]:
+        return Verdict(ONLY_WHEN, text, "there are few different delays")
+    return Verdict(WRONG, text)
+
+
+def needs_no_wheel(found: Figures) -> Verdict:
+    """Claim 27."""
+    work = {who: found.curve(who, "work_each") for who in (LISTS, CASCADING, HIERARCHICAL)}
+    most = max(work[LISTS])
+    text = "; ".join(f"{who} {number(curve[most], '.2f')}" for who, curve in work.items())
+    fewer = all(
+        work[LISTS][n] <= min(work[who][n] for who in (CASCADING, HIERARCHICAL))
+        for n in work[LISTS]
+    )
+    text = f"Steps for each of {number(most)} timers: {text}."
+    return Verdict(HOLDS if fewer else WRONG, text)
+
+
 # ---- an idle processor
 
 HOUR = 3_600_000  # ms

@@ -135,6 +135,7 @@ METRICS = {
     "horizon": Metric("horizon", unit="ms"),
     "level": Metric("level"),
     "refiled_each": Metric("filed again, each", formats.amount, better=LOWER),
+    "work_each": Metric("steps for each timer", formats.amount, better=LOWER),
     "insert_work": Metric("steps of an insert", formats.amount, better=LOWER),
     "most_queued": Metric("most buckets queued", better=LOWER),
     "buckets": Metric("buckets"),

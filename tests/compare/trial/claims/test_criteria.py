@@ -275,6 +275,21 @@ def wheels(at_1e5, at_1e6, at_1e4=10.0):
     )
 
 
+def lists(timers, delays, wheel):
+    """Work of lists with 1 000 and 10 000 timers, with 3 and 300 delays, and of the wheels."""
+    return table(
+        ("duration-lists", "work_each", 1000, timers[0]),
+        ("duration-lists", "work_each", 10_000, timers[1]),
+        ("duration-lists, by delays", "work_each", 3, delays[0]),
+        ("duration-lists, by delays", "work_each", 300, delays[1]),
+        *(
+            (who, "work_each", n, wheel)
+            for who in ("cascading-wheel", "hierarchical-wheel")
+            for n in (1000, 10_000)
+        ),
+    )
+
+
 def saved(aiohttp, stream):
     return table(
         *(
@@ -373,6 +388,12 @@ TURNS = {
         (ONLY_WHEN, wheels(15.1, 15.1)),
         (WRONG, wheels(45.0, 45.0, at_1e4=45.0)),
     ],
+    26: [
+        (HOLDS, lists((2, 3), (2, 3), 5)),
+        (ONLY_WHEN, lists((2, 3), (2, 3.1), 5)),
+        (WRONG, lists((2, 3.1), (2, 2), 5)),
+    ],
+    27: [(HOLDS, lists((2, 3), (2, 3), 3)), (WRONG, lists((2, 3), (2, 3), 2.9))],
     28: [
         (HOLDS, idle(36_000, 101, 200)),
         (ONLY_WHEN, idle(36_000, 6, 3)),

@@ -51,7 +51,7 @@ def test_counted_work_is_the_same_again(run):
 def test_a_missing_peer_is_one_line(no_peers, tmp_path, capsys):
     assert main(["claims", str(OF_KAFKA), "--quick", "--out", str(tmp_path / "runs")]) == 0
     printed = capsys.readouterr().out
-    assert "not decided here" in printed and "java-kafka" in printed
+    assert "Not decided here" in printed and "java-kafka" in printed
 
 
 def test_the_command_prints_what_is_stored(run, capsys):

@@ -1,0 +1,56 @@
+"""The section on claims, from a run of two that need no peer."""
+
+import pytest
+
+from compare.base import formats
+from compare.trial.claims.catalogue import BY_NUMBER
+from compare.trial.claims.run import run_claims
+from compare.trial.results.store import read_run
+from reports import claims
+from reports.catalogue import plots, section, sections
+from reports.page import write_report
+from reports.summary import figures_of
+from tests.words import plain
+
+RING, SETS = 15, 18
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return read_run(run_claims([RING, SETS], quick=True, runs=str(tmp_path_factory.mktemp("runs"))))
+
+
+@pytest.fixture(scope="module")
+def summary(run):
+    return figures_of(run)
+
+
+def test_the_headline_counts_the_verdicts(summary):
+    assert plain(claims.headline(summary)) == "Of 2 claims, 1 hold, 1 are wrong."
+
+
+def test_a_claim_has_a_table_with_its_verdict_and_its_criterion(summary):
+    tables = section("claims", summary).tables
+    assert [table.name for table in tables] == ["claim-15", "claim-18"]
+    ring, sets = tables
+    assert sets.caption.endswith("the next tick. Wrong.")
+    assert BY_NUMBER[SETS].rule in sets.note and "`" not in ring.note
+    rows = {who.name: row for who, row in ring.rows.items()}
+    at = f"connections {formats.count(1000)}"
+    assert rows["unordered-list"]["timers looked at in a step", at].value > 900
+    drawn = {who.name: row for who, row in sets.rows.items()}["as drawn"]
+    assert drawn["closed too early", ""].value > 0
+
+
+def test_a_chart_is_over_the_number_that_is_varied(summary):
+    (chart,) = plots(summary)["claims"]  # that of the ring of sets has no such number
+    assert chart.title == "Claim 15: idle connections"
+    (panel, *_) = chart.panels.values()
+    assert [point.x for point in next(iter(panel.series.values()))] == [1000, 10_000]
+
+
+def test_the_page_shows_claims_alone(run, summary, tmp_path):
+    page = write_report(run, tmp_path / "report").read_text()
+    assert "<title>Claims about timers – wheelwork</title>" in page
+    assert 'id="table-claim-18"' in page and 'id="chart-claim-15"' in page
+    assert {each.name for each in sections(summary)} == {"claims", "method"}
