@@ -265,10 +265,10 @@ def _fitting(log: Log, sample: _Sample, column: str, time: str, form: str) -> tu
     A usual duration is not longer than all rows together, or than a usual timeout; and of shorter
     units, only those are likely in which requests are in flight now and then.
     """
-    duration = read_durations(_array(sample[column]), "s", "s", log.point)
+    duration = read_durations(_array(sample[column]), "s", "s", log.point, few=True)
     fine = duration.flags & VALID > 0
     values = (duration.whole + duration.fraction / ONE)[fine]
-    times = read_times(_array(sample[time]), form, "us", log.point)
+    times = read_times(_array(sample[time]), form, "us", log.point, few=True)
     moments = times.whole[times.flags & VALID > 0]
     span = float(np.ptp(moments)) / 1e6 if len(moments) else 0.0
     if not len(values) or not values.any() or not span:
@@ -288,12 +288,14 @@ def _slow(sample: _Sample, guesses: Mapping[str, str], form: str | None, point: 
     late: list[bool] = []
     if "duration" in guesses:
         unit = guesses.get("duration_unit", "s")
-        read = read_durations(_array(sample.get(guesses["duration"], ())), unit, "ms", point)
+        read = read_durations(
+            _array(sample.get(guesses["duration"], ())), unit, "ms", point, few=True
+        )
         none = (read.flags & ABSENT > 0) & (guesses.get("time_is") != "end")
         late = (none | (read.whole >= 1000 * EXAMPLE_TIMEOUT)).tolist()
     elif "end" in guesses and form is not None:
         start, end = (
-            read_times(_array(sample.get(guesses[role], ())), form, "ms", point)
+            read_times(_array(sample.get(guesses[role], ())), form, "ms", point, few=True)
             for role in ("time", "end")
         )
         late = (end.whole - start.whole >= 1000 * EXAMPLE_TIMEOUT).tolist()

@@ -108,18 +108,26 @@ _NONE = (0, 0, 0, NO_ZONE)
 
 
 def read_times(
-    texts: pa.Array, form: str, unit: str, point: str = ".", assumed: Assumed = _USUAL
+    texts: pa.Array,
+    form: str,
+    unit: str,
+    point: str = ".",
+    assumed: Assumed = _USUAL,
+    *,
+    few: bool = False,
 ) -> Numbers:
     """The times as units since 1970. A number has no zone.
 
+    A `few` texts are read without the compiled code, which takes longer to load than they take.
     With a zone assumed, a time that its clocks show twice is the first one, and a time that they
     skip is as far behind their change as it looks.
     """
     if form in EPOCHS:
         places = EXPONENTS[unit] - EXPONENTS[EPOCHS[form]]
-        return _read_numbers(texts, point, places, partial(_number, places=places, point=point))
+        parse_number = partial(_number, places=places, point=point)
+        return _read_numbers(texts, point, places, parse_number, few=few)
     places = EXPONENTS[unit]
-    numbers = _moments(texts, form, places, assumed.before)
+    numbers = _empty(len(texts)) if few else _moments(texts, form, places, assumed.before)
     parse = partial(_strptime, before=assumed.before) if "%" in form else _matched
     numbers = _parse_rest(texts, numbers, partial(parse, form=form, places=places))
     if assumed.zone:
@@ -157,13 +165,15 @@ def _ahead(name: str, minute: int) -> int:
     return round((shown.utcoffset() or timedelta()).total_seconds())
 
 
-def read_durations(texts: pa.Array, default: str, unit: str, point: str = ".") -> Numbers:
+def read_durations(
+    texts: pa.Array, default: str, unit: str, point: str = ".", *, few: bool = False
+) -> Numbers:
     """The durations as units. A text is a number of `default` units, a number followed by ns, us,
     ms or s, or in a form of _DURATIONS. Digits may be grouped, as in 1.234,5.
     """
     places = EXPONENTS[unit]
     parse = partial(_duration, default=default, places=places, point=point)
-    return _read_numbers(texts, point, places - EXPONENTS[default], parse)
+    return _read_numbers(texts, point, places - EXPONENTS[default], parse, few=few)
 
 
 def with_value(texts: pa.Array) -> pa.Array:
@@ -173,11 +183,11 @@ def with_value(texts: pa.Array) -> pa.Array:
 
 
 def _read_numbers(
-    texts: pa.Array, point: str, places: int, parse: Callable[[str], _One]
+    texts: pa.Array, point: str, places: int, parse: Callable[[str], _One], *, few: bool = False
 ) -> Numbers:
     """Read plain decimal numbers in compiled code, and all other texts with `parse`."""
     numbers = _empty(len(texts))
-    if len(texts):
+    if len(texts) and not few:
         _, offsets, data = texts.buffers()
         bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
         characters = np.frombuffer(data or b"\0", np.uint8)

@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -124,6 +125,21 @@ def test_numbers_in_odd_forms(text, places):
 @given(numbers(), st.sampled_from(list(EPOCH_OF)))
 def test_numbers_keep_every_digit(text, places):
     check_number(text, places)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_few_texts_are_read_without_compiled_code(form):
+    rows = [*NUMBERS, *ISO, *ACCESS, *CLOCKS, *NOT_NUMBERS, *NO_ISO, "", "-", "1,5"]
+    for point in ".,":
+        for read_texts in (
+            partial(read_times, texts(rows), form, "us", point),
+            partial(read_durations, texts(rows), "ms", "us", point),
+        ):
+            compiled, one_by_one = read_texts(), read_texts(few=True)
+            valid = compiled.flags & VALID > 0
+            assert (compiled.zone[valid] == one_by_one.zone[valid]).all()
+            for column, other in zip(compiled[:3], one_by_one[:3], strict=True):
+                assert column.tolist() == other.tolist()
 
 
 @pytest.mark.parametrize("form", FORMS)
