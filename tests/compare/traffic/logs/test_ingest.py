@@ -530,6 +530,22 @@ def test_the_longest_line_is_at_least_a_block(size):
         LogOptions("ts", longest_line=size)
 
 
+@pytest.mark.parametrize("uri", ["s3://bucket/log.csv", "gs://bucket/log.csv?anonymous=true"])
+def test_a_store_that_cannot_be_reached_is_one_line(requests, monkeypatch, uri):
+    asked = []
+
+    def unreachable(name):
+        asked.append(name)
+        raise OSError("When resolving region for bucket 'bucket': no network")
+
+    monkeypatch.setattr(blocks, "FileSystem", SimpleNamespace(from_uri=unreachable))
+    monkeypatch.setattr("compare.traffic.logs.ingest.spark_session", None)  # is not started
+    with one_line(LogError, f"cannot read {re.escape(uri)}: When resolving region"):
+        requests(uri)
+    limit = "&retry_limit_seconds=5" * uri.startswith("gs")
+    assert asked == [uri + limit]
+
+
 HURTING = {
     "a line": lambda: [b"x" * 10**6] * 100,
     "commas": lambda: [b"," * 10**6] * 300,
