@@ -141,7 +141,8 @@ def bench(session: nox.Session) -> None:
     """Measure the timers against the yardstick, the services and the pipeline."""
     session.install(*QUIETLY, "-e", ".[pipeline,test,bench]")
     programs = ("tests/bench/bench_ratios.py", "tests/bench/bench_calls.py")
-    session.run("pytest", *programs, "-o", "addopts=", "--benchmark-only", *session.posargs)
+    options = ("-o", "addopts=", "--benchmark-only", "--benchmark-timer=time.thread_time")
+    session.run("pytest", *programs, *options, *session.posargs)
     session.run("python", "-m", "tests.bench.services")
     session.run("python", "-m", "tests.bench.purgatories")
     session.run("python", "-m", "tests.bench.idle_detectors", "--rounds", "1")

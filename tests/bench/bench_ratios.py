@@ -19,7 +19,15 @@ from timers import timer_class
 
 SIZES = [100_000, 1_000_000]
 ROUNDS, HEAPQ_ROUNDS = 7, 3
-KERNELS = ["delay-queue", "simple-wheel", "hashed-wheel", "hierarchical-wheel", "cascading-wheel"]
+LISTS = "cascading-wheel"  # whose slots are linked lists
+KERNELS = [
+    "delay-queue",
+    "simple-wheel",
+    "hashed-wheel",
+    "hierarchical-wheel",
+    LISTS,
+    "dense-wheel",
+]
 WIDE = "simple-wheel/wheel-size=65536"  # a slot for each delay: 50 times those of the yardstick
 STANDING = Task("hold", "standing")  # the clock does not move
 SCENARIO = {task: scenario for scenario in SCENARIOS for task in scenario} | {
@@ -29,8 +37,8 @@ TASKS = (INSERT, CANCEL_ALL, HOLD, STANDING, BY_CLOCK, BY_EVENT)
 END = 2 * LONGEST_DELAY  # the last deadline and a tick of 100 have passed
 
 YARDSTICK, HEAPQ = "yardstick", "heapq"
-TARGETS = {  # (timer, operation) -> (base, maximum ratio)
-    **{("cascading-wheel", task.name): (YARDSTICK, 1.1) for task in TASKS},
+TARGETS = {  # (timer, operation) -> (base, maximum ratio, or that of each size)
+    **{(LISTS, task.name): (YARDSTICK, 1.1) for task in TASKS},
     **{
         (name, task.name): (YARDSTICK, 1.1)
         for name in ("simple-wheel", "hashed-wheel")
@@ -39,6 +47,12 @@ TARGETS = {  # (timer, operation) -> (base, maximum ratio)
     **{
         ("hierarchical-wheel", task.name): (YARDSTICK, 3.0 if task.operation == "expiry" else 2.0)
         for task in TASKS
+    },
+    **{("dense-wheel", task.name): (LISTS, None) for task in TASKS},
+    ("dense-wheel", HOLD.name): (LISTS, {1_000_000: 1.0}),
+    **{
+        ("dense-wheel", task.name): (LISTS, {100_000: 0.75, 1_000_000: 0.25})
+        for task in (BY_CLOCK, BY_EVENT)
     },
     **{("delay-queue", task.name): (HEAPQ, 0.7) for task in (INSERT, CANCEL_ALL, BY_EVENT)},
 }
@@ -73,7 +87,7 @@ class Yardstick:
 
 def kernel(name, size):
     """A timer running a scenario in a replay."""
-    return ScenarioRun(contestant(name), tapes(size), time.perf_counter)
+    return ScenarioRun(contestant(name), tapes(size), time.thread_time)
 
 
 class Heapq:
@@ -136,9 +150,9 @@ def paired(benchmark, name, operation, size, per, base, target, time_base, fresh
 
 
 def seconds_of(call, *arguments):
-    started = time.perf_counter()
+    started = time.thread_time()
     call(*arguments)
-    return time.perf_counter() - started
+    return time.thread_time() - started
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -148,11 +162,13 @@ def test_replay(benchmark, name, task, size):
     if name == "simple-wheel" and task.operation == "expiry":
         pytest.skip("it scans its overflow list 117 times; `wheelwork compare` measures that")
     base, target = TARGETS.get((name, task.name), (YARDSTICK, None))
+    if isinstance(target, dict):
+        target = target.get(size)
     per = tapes(size).operations(HOLD if task == STANDING else task)
 
     def time_base():
-        contender = Heapq(size) if base == HEAPQ else Yardstick(size)
-        return seconds_of(ready_for(contender, task).run, task)
+        make = {HEAPQ: Heapq, YARDSTICK: Yardstick}.get(base, lambda size: kernel(base, size))
+        return seconds_of(ready_for(make(size), task).run, task)
 
     def fresh():
         return ready_for(kernel(name, size), task).run, task

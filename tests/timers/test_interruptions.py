@@ -169,7 +169,8 @@ def test_what_has_fired_comes_out_within_a_limit(
         part = rows_of(timer.advance(LIMIT, 120))
         assert len(part) == size
         rows += part
-    assert [row.handle for row in rows] == [*early, *late]
+    assert sorted(row.handle for row in rows[:300]) == early  # of one moment, in any order
+    assert [row.handle for row in rows[300:]] == late
     assert timer.next_expiry() is None
 
 

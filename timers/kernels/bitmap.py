@@ -4,8 +4,8 @@ The bits are part of an int64 array, 32 to a word. So a word is never negative, 
 same result compiled and interpreted.
 """
 
-from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.core import cgutils, types
+from numba.extending import lower_builtin, type_callable
 
 from timers.kernels.jit import inlined
 
@@ -25,37 +25,15 @@ def lowest(word):
     return (int(word) & -int(word)).bit_length() - 1
 
 
-@intrinsic
-def _count_trailing_zeros(typing_context, word):
-    def generate(context, builder, signature, arguments):
-        (bits,) = arguments
-        return builder.cttz(bits, cgutils.true_bit)  # undefined for zero
-
-    return word(word), generate
+@type_callable(lowest)
+def _type_of_lowest(context):
+    return lambda word: word
 
 
-@overload(lowest, inline="always")
-def _lowest(word):
-    return lambda word: _count_trailing_zeros(word)
-
-
-def highest(word):
-    """Return the position of the highest set bit of a positive int64."""
-    return int(word).bit_length() - 1
-
-
-@intrinsic
-def _count_leading_zeros(typing_context, word):
-    def generate(context, builder, signature, arguments):
-        (bits,) = arguments
-        return builder.ctlz(bits, cgutils.true_bit)  # undefined for zero
-
-    return word(word), generate
-
-
-@overload(highest, inline="always")
-def _highest(word):
-    return lambda word: 63 - _count_leading_zeros(word)
+@lower_builtin(lowest, types.Integer)
+def _lowest(context, builder, signature, arguments):
+    (word,) = arguments
+    return builder.cttz(word, cgutils.true_bit)  # undefined for zero
 
 
 @inlined

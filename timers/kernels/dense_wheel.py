@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from timers.errors import InvariantError
-from timers.kernels.bitmap import WORD_BITS, highest, mark, next_marked, unmark, words_for
+from timers.kernels.bitmap import WORD_BITS, mark, next_marked, unmark, words_for
 from timers.kernels.counters import CLOCK_VISITS, REFILED, SLOTS_VISITED, TIMERS_TOUCHED, count
 from timers.kernels.handles import (
     FIRST_GENERATION,
@@ -222,11 +222,13 @@ def slot_of(deadline, level):
 @inlined
 def bucket_of(deadline, now):
     """The bucket of a deadline. What is due is in the slot of now."""
-    moment = max(deadline, now)
-    level = highest((moment ^ now) | 1) // SLOT_BITS
-    if level >= LEVELS:
-        return OVERFLOW
-    return slot_of(moment, level)
+    if deadline <= now:
+        return slot_of(now, 0)
+    differing = deadline ^ now
+    for level in range(LEVELS):  # jumps, which are predicted: nothing waits for the level
+        if differing < 1 << ((level + 1) * SLOT_BITS):
+            return slot_of(deadline, level)
+    return OVERFLOW
 
 
 @inlined
@@ -403,7 +405,7 @@ def advance(state, now, out):
     while True:
         if due(state):
             before = n
-            n = deliver(nodes, cells, cells[NOW] & SLOT_MASK, out, n)
+            n = deliver(nodes, cells, slot_of(cells[NOW], 0), out, n)
             count(counters, TIMERS_TOUCHED, n - before)
             if due(state):
                 return n, False
@@ -425,7 +427,7 @@ def advance(state, now, out):
 
 @inlined
 def due(state):
-    return tail_of(state.cells, state.cells[NOW] & SLOT_MASK) != 0
+    return tail_of(state.cells, slot_of(state.cells[NOW], 0)) != 0
 
 
 @jit

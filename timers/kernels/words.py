@@ -13,6 +13,8 @@ def words_of(cells):
 
 
 # Numba's own `view` compares item sizes at run time, and an overload may not return a new array.
+# Never with an overload that has inline="always" in one function: Numba then takes what is written
+# to the words for dead code.
 @type_callable(words_of)
 def _type_of_words(context):
     return lambda cells: types.Array(types.uint32, 1, "C")
