@@ -10,7 +10,7 @@ from tests.mutation.operators import mutants_of
 from tests.mutation.trial import ROOT
 
 AREAS = {
-    "wheel": (50, ["timers/kernels/cascading_wheel.py"]),
+    "wheel": (50, ["timers/kernels/cascading_wheel.py", "timers/kernels/dense_wheel.py"]),
     "heap": (50, ["timers/kernels/delay_queue.py"]),
     "tapes": (10, ["compare/traffic/tapes/tape.py", "compare/trial/replay/lateness.py"]),
     "figures": (10, ["reports/statistics.py", "reports/answer.py"]),
