@@ -63,9 +63,10 @@ def inspect(log: str, as_json: bool, **layout: Any) -> None:
     If LOG is a trace, its operations, rates and delays are shown instead.
 
     The beginning of LOG, or of the first file of a directory or pattern, shows
-    the format and the columns, with the type and the first values of each. What
-    the columns are for is guessed from their names and values. The timeout of 5s
-    and the idle time of 30s are examples.
+    the format and the columns, with the type and the first values of each. In
+    known formats, the documentation says what the columns are for and in which
+    unit; in others, their names and values do. If two units fit, there is a
+    command for each. The timeout of 5s and the idle time of 30s are examples.
     """
     from compare.base.files import MANIFEST, has_format
     from compare.traffic.logs.formats.base import Layout

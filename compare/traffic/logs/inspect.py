@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from statistics import fmean, median
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from compare.traffic.logs.numbers import ABSENT, ONE, VALID, read_durations, rea
 from compare.traffic.logs.opening import open_log
 from compare.traffic.logs.time_formats import NUMBER, guess_form, looks_like_time
 from compare.traffic.tapes.units import EXPONENTS
+from timers.arrays import Bools
 
 SAMPLE = 1000
 """The number of values of a column to look at."""
@@ -153,7 +154,7 @@ def _sample(log: Log) -> dict[str, list[str | None]]:
                 sample |= {name: _texts(texts[f"column {name}"][:SAMPLE]) for name in group}
     if {"date", "time"} <= sample.keys():
         both = zip(sample["date"], sample["time"], strict=False)
-        sample["date,time"] = [f"{date} {time}" for date, time in both]
+        sample["date,time"] = [date and time and f"{date} {time}" for date, time in both]
     return sample
 
 
@@ -186,6 +187,10 @@ def _roles(log: Log, sample: _Sample, known: Known | None) -> dict[str, str]:
     likely = {role: _by_name(log.columns, names) for role, names in _NAMES.items()}
     times = [name for name in likely["time"] if _may_be_time(log, sample, name)]
     times += [name for name in sample if _looks_like_time(sample[name])]
+    likely["duration"] = [
+        name for name in likely["duration"] if _may_be_duration(log, sample, name)
+    ]
+    likely["end"] = [name for name in likely["end"] if _may_be_time(log, sample, name)]
     roles: dict[str, str] = {}
     if known is not None:
         names = [
@@ -265,10 +270,10 @@ def _fitting(log: Log, sample: _Sample, column: str, time: str, form: str) -> tu
     A usual duration is not longer than all rows together, or than a usual timeout; and of shorter
     units, only those are likely in which requests are in flight now and then.
     """
-    duration = read_durations(_array(sample[column]), "s", "s", log.point, few=True)
+    duration = read_durations(_array(sample.get(column, ())), "s", "s", log.point, few=True)
     fine = duration.flags & VALID > 0
     values = (duration.whole + duration.fraction / ONE)[fine]
-    times = read_times(_array(sample[time]), form, "us", log.point, few=True)
+    times = read_times(_array(sample.get(time, ())), form, "us", log.point, few=True)
     moments = times.whole[times.flags & VALID > 0]
     span = float(np.ptp(moments)) / 1e6 if len(moments) else 0.0
     if not len(values) or not values.any() or not span:
@@ -285,22 +290,35 @@ def _fitting(log: Log, sample: _Sample, column: str, time: str, form: str) -> tu
 
 def _slow(sample: _Sample, guesses: Mapping[str, str], form: str | None, point: str) -> float:
     """The share of the first requests that take EXAMPLE_TIMEOUT or longer, or have no end."""
-    late: list[bool] = []
+    column = {role: _array(sample.get(name, ())) for role, name in guesses.items()}
+    limit = 1000 * EXAMPLE_TIMEOUT
     if "duration" in guesses:
         unit = guesses.get("duration_unit", "s")
-        read = read_durations(
-            _array(sample.get(guesses["duration"], ())), unit, "ms", point, few=True
-        )
-        none = (read.flags & ABSENT > 0) & (guesses.get("time_is") != "end")
-        late = (none | (read.whole >= 1000 * EXAMPLE_TIMEOUT)).tolist()
-    elif "end" in guesses and form is not None:
-        start, end = (
-            read_times(_array(sample.get(guesses[role], ())), form, "ms", point, few=True)
-            for role in ("time", "end")
-        )
-        late = (end.whole - start.whole >= 1000 * EXAMPLE_TIMEOUT).tolist()
-        late = (late | (end.flags & ABSENT > 0)).tolist()
-    return fmean(late) if late else 0.0
+        took = read_durations(column["duration"], unit, "ms", point, few=True)
+        # If the times are ends, a row without a duration is left out.
+        silent = (took.flags & ABSENT > 0) & (guesses.get("time_is") != "end")
+        return _share(silent | (took.whole >= limit))
+    if form is None:
+        return 0.0
+    start = read_times(column["time"], form, "ms", point, few=True)
+    if "end" in guesses:
+        end = read_times(column["end"], form, "ms", point, few=True)
+        return _share((end.flags & ABSENT > 0) | (end.whole - start.whole >= limit))
+    if "id" in guesses:
+        last: dict[str | None, float] = {}  # id -> the milliseconds that its request takes
+        began: dict[str | None, int] = {}
+        rows = (sample[guesses["id"]], sample[guesses["event"]], start.whole.tolist())
+        for name, event, time in zip(*rows, strict=True):
+            if (event or "").strip() == guesses["starts"]:
+                began[name], last[name] = time, math.inf
+            elif (event or "").strip() == guesses["ends"] and name in began:
+                last[name] = time - began[name]
+        return _share(np.array(list(last.values())) >= limit)
+    return 0.0
+
+
+def _share(late: Bools) -> float:
+    return float(late.mean()) if len(late) else 0.0
 
 
 def _array(texts: Sequence[str | None]) -> pa.Array:
@@ -318,6 +336,12 @@ def _by_name(columns: Sequence[str], names: Sequence[str]) -> list[str]:
 def _may_be_time(log: Log, sample: _Sample, column: str) -> bool:
     """Return whether a column has a time, or no values."""
     return not any(sample.get(column, ())) or _form(log, sample, column) is not None
+
+
+def _may_be_duration(log: Log, sample: _Sample, column: str) -> bool:
+    """Return whether a column has a duration, or no values."""
+    read = read_durations(_array(sample.get(column, ())), "s", "s", log.point, few=True)
+    return bool((read.flags & ABSENT > 0).all() or (read.flags & VALID > 0).any())
 
 
 def _looks_like_time(texts: Sequence[str | None]) -> bool:

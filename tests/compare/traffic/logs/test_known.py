@@ -271,8 +271,23 @@ def test_a_command_that_times_most_requests_out_has_a_warning(tmp_path, capsys):
     assert "warning 75% of the first requests take 5s or longer, or have no end, and would" in text
     log.write_text(f"start,end\n{BASE},{BASE + 1}\n{BASE},\n{BASE},{BASE + 5}\n")
     assert inspect(str(log), ANY).slow == pytest.approx(2 / 3)
+    ends = f"{BASE + 7},a,end\n{BASE + 8},b,end\n{BASE + 9},c,start\n{BASE + 9},d,end\n"
+    log.write_text(f"ts,id,event\n{BASE},a,start\n{BASE + 4},b,start\n{ends}")
+    assert inspect(str(log), ANY).slow == pytest.approx(2 / 3)  # a, c and not b
     log.write_text(f"start,took\n{BASE},1\n{BASE},\n")
     assert inspect(str(log), ANY).warnings == ()
+
+
+def test_columns_without_such_values_are_not_taken(tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(f"start,latency,end,client,user,duration\n{BASE},low,yes,-,u,1.5s\n")
+    assert inspect(str(log), ANY).guesses == {
+        "time": "start",
+        "duration": "duration",
+        "key": "user",
+    }
+    log.write_text(f"ts,took,took\n{BASE},1,2\n")  # which of the two?
+    assert inspect(str(log), ANY).guesses == {"time": "ts", "duration": "took"}
 
 
 def test_an_unknown_time_is_assumed_to_be_the_start(tmp_path, capsys):
