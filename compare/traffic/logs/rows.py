@@ -142,7 +142,8 @@ def interpret(
     low, high = 0, LIMIT
     if meaning.guessed and form in EPOCHS:
         low, high = guessed_range(form, meaning.unit)
-    others = records.fault if log.selects else np.zeros(len(records.fault), np.bool_)
+    selects = log.selects and not records.too_long  # that line was not looked at
+    others = records.fault if selects else np.zeros(len(records.fault), np.bool_)
     problems = {
         f"it is longer than {log.source.longest_line:,} bytes": records.fault & records.too_long,
         log.fault: records.fault,

@@ -623,6 +623,11 @@ def test_other_lines_than_those_of_a_pattern(touches, tmp_path, said):
         touches(log, **options, strict=True, out="strict")
     with one_line(IngestError, "the pattern matches none of the 5 lines of"):
         touches(log, **options | {"pattern": "(?P<time>[^ ]+) for (?P<client>.)"}, out="none")
+    # A line that is too long may be one of them.
+    long = tmp_path / "long"
+    long.write_text(f"x\n1.5 from a\n{'x' * 2 * blocks.BLOCK}\n2.5 from b\n")
+    done = touches(long, **options, longest_line=blocks.BLOCK, out="long.trace")
+    assert (done.rows, done.unreadable, done.others) == (3, 1, 1)
     words = ["--time", "time", "--key", "client", "--idle", "5s", "--out", "t"]
     words += ["--pattern", options["pattern"]]
     assert "\nother lines 2\n" in said("ingest", "touches", str(log), *words)[1]
