@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import doctest
+import json
 import re
 import runpy
 import shlex
@@ -48,6 +49,10 @@ PRINTED = {
         "30 s 2679 closed 0 open",
     ],
     "idle_server": ["chatty hello", "silent closed"],
+    "list_of_buckets": [
+        "wrong: 1,547 of 4,000 timers are early, by up to 241",
+        "fixed: 0 of 4,000 timers are early, by up to 0",
+    ],
     "own_timer": [
         "ns ms",
         "own_timer:CoarseBuckets/tick=10 # 0 to 9",
@@ -268,4 +273,6 @@ def test_the_page_of_claims_is_made_of_stored_figures():
     script = runpy.run_path(str(ROOT / "docs" / "claims_page.py"))
     text = script["STORED"].read_text()
     assert script["PAGE"].read_text() == script["page"](text)
-    assert script["page"](text.replace(", 0, 1.0, null", ", 0, 2.0, null")) != script["page"](text)
+    figures = json.loads(text)
+    figures["rows"][0][5] += 1
+    assert script["page"](json.dumps(figures)) != script["page"](text)
