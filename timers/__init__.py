@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # a timer not listed here has the static type of `__getattr__
     from timers.schemes.cascading_wheel import CascadingWheel as CascadingWheel
     from timers.schemes.delay_queue import DelayQueue as DelayQueue
     from timers.schemes.dense_wheel import DenseWheel as DenseWheel
+    from timers.schemes.duration_lists import DurationLists as DurationLists
     from timers.schemes.hashed_wheel import HashedWheel as HashedWheel
     from timers.schemes.heapq_delay_queue import HeapqDelayQueue as HeapqDelayQueue
     from timers.schemes.hierarchical_wheel import HierarchicalWheel as HierarchicalWheel

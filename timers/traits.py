@@ -35,6 +35,7 @@ class Load(StrEnum):
     IDLE_TIMEOUTS = "idle timeouts: the earliest timer becomes the latest"
     UNIFORM_DELAYS = "uniform delays"
     EQUAL_DELAYS = "the same delay for all"
+    FEW_DELAYS = "a number of distinct delays that is small beside N"
     ONE_ROTATION = "delays within a rotation"
     MANY_ROTATIONS = "delays of many rotations"
     ALL_AT_ONCE = "all due in one advance"
@@ -54,7 +55,7 @@ class Cost:
     """
 
     operation: Literal["schedule", "cancel", "reschedule", "expiry", "tick"]
-    variable: Literal["N", "wheel_size", "delay", "levels"]
+    variable: Literal["N", "wheel_size", "delay", "delays", "levels"]
     growth: Literal["1", "log", "linear", "inverse"]
     load: Load  #: the workload for which this cost holds
     counter: str  #: of timers.kernels.counters; or NO_COUNTER, except for an expiry

@@ -10,6 +10,7 @@ from tests.references.cascading_wheel import CascadingWheel
 from tests.references.common import Reference
 from tests.references.delay_queue import DelayQueue
 from tests.references.dense_wheel import DenseWheel
+from tests.references.duration_lists import DurationLists
 from tests.references.hashed_wheel import HashedWheel
 from tests.references.hierarchical_wheel import HierarchicalWheel
 from tests.references.simple_wheel import SimpleWheel
@@ -23,5 +24,6 @@ REFERENCES: dict[str, type[Reference]] = {
     "hierarchical-wheel": HierarchicalWheel,
     "cascading-wheel": CascadingWheel,
     "dense-wheel": DenseWheel,
+    "duration-lists": DurationLists,
 }
 """Name of a timer -> what it must be."""

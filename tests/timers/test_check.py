@@ -11,6 +11,7 @@ from timers import (
     CascadingWheel,
     DelayQueue,
     DenseWheel,
+    DurationLists,
     HashedWheel,
     HierarchicalWheel,
     SimpleWheel,
@@ -21,6 +22,7 @@ from timers.kernels import (
     cascading_wheel,
     delay_queue,
     dense_wheel,
+    duration_lists,
     hashed_wheel,
     hierarchical_wheel,
     simple_wheel,
@@ -492,3 +494,98 @@ def test_dump_of_the_dense_wheel_shows_buckets_and_places_in_use() -> None:
     shown = [line.split(":")[0] for line in str(caught.value).splitlines()[3:]]
     assert shown[:2] == ["  bucket 7", "  bucket 9"]
     assert shown[2:] == [f"  place {place_of(handle)}" for handle in handles]
+
+
+# ---- the duration lists
+
+
+def by_duration() -> tuple[Any, list[int]]:
+    """At 5: the deadlines 10, 15 and 15 in the list of delay 10, and one in those of 11 and 30.
+
+    The rows are 1 to 5, and the lists' entries 0 (delay 10), 1 (30) and 2 (11).
+    """
+    timer = DurationLists(capacity=10)
+    handles = [timer.schedule(10), timer.schedule(30)]
+    timer.advance(5)
+    handles += [timer.schedule(deadline) for deadline in (15, 15, 16)]
+    timer.cancel(timer.schedule(99))
+    return timer, handles
+
+
+CHAINS = duration_lists.ENTRIES + duration_lists.ENTRY * 10
+
+
+def entry(k: int, cell: int, value: int) -> Corruption:
+    index = duration_lists.ENTRIES + duration_lists.ENTRY * k + cell
+    return lambda nodes, cells, rows: put(cells, index, value)
+
+
+def deadline_of(k: int, deadline: int) -> Corruption:
+    return lambda nodes, cells, rows: put(nodes, rows[k], "deadline", deadline)
+
+
+def chain_cells(cells: Any) -> list[int]:
+    """The cells of the hash table's chains in use."""
+    return [CHAINS + k for k in range(10) if cells[CHAINS + k] != NO_ROW]
+
+
+def swap_chains(nodes: Any, cells: Any, rows: list[int]) -> None:
+    used, unused = (
+        chain_cells(cells)[0],
+        next(k for k in range(CHAINS, CHAINS + 10) if not cells[k]),
+    )
+    cells[used], cells[unused] = cells[unused], cells[used]
+
+
+def forget_a_chain(nodes: Any, cells: Any, rows: list[int]) -> None:
+    cells[chain_cells(cells)[0]] = NO_ROW
+
+
+def put_in_every_chain(row: int) -> Corruption:
+    def corruption(nodes: Any, cells: Any, rows: list[int]) -> None:
+        for chain in chain_cells(cells):
+            cells[chain] = row
+
+    return corruption
+
+
+DURATIONS: dict[str, tuple[Corruption, str | None]] = {
+    "an index": (lambda n, c, rows: put(n, rows[1], "rounds", 2), "does not have the entry's"),
+    "a first row that is none": (entry(1, duration_lists.LINKS, 0), "does not have the entry's"),
+    "a first row as late as may be": (deadline_of(0, 15), None),
+    "a first row later than the next": (deadline_of(3, 14), "out of order, or has an index"),
+    "a root later than its child": (deadline_of(4, 9), "entry 2 comes before its parent"),
+    "a root earlier by a unit": (deadline_of(4, 11), None),
+    "an equal deadline of a longer delay": (deadline_of(4, 10), "entry 2 comes before its parent"),
+    "a deadline too late": (deadline_of(3, 16), "cannot have the delay 10"),
+    "a deadline in the past": (lambda n, c, rows: put(c, NOW, 11), "cannot have the delay 10"),
+    "an armed moment to come": (lambda n, c, rows: put(c, NOW, 4), "cannot have the delay"),
+    "an index of another row": (
+        lambda n, c, rows: put(n, rows[3], "rounds", 0),
+        "out of order, or has an index",
+    ),
+    "a link back": (lambda n, c, rows: put(n, rows[3], "prev", rows[0]), "is linked wrongly"),
+    "a link of the first row": (
+        lambda n, c, rows: put(n, rows[0], "prev", rows[2]),
+        "does not end",
+    ),
+    "a link to nowhere": (lambda n, c, rows: put(n, rows[3], "next", NOWHERE), "is not a place"),
+    "a ring in a list": (lambda n, c, rows: put(n, rows[3], "next", rows[2]), "is in two lists"),
+    "a wrong chain": (swap_chains, "is in the wrong chain"),
+    "a list without a chain": (forget_a_chain, "in the hash table, 3 in the heap"),
+    "a chain of a row that is not first": (put_in_every_chain(4), "not the first one of a list"),
+    "a chain of a row that is none": (put_in_every_chain(NOWHERE), "not the first one of a list"),
+    "one pending too many": (lambda n, c, rows: put(c, PENDING, 6), "5 rows are in buckets, 6 co"),
+    "one retired too many": (lambda n, c, rows: put(c, RETIRED, 1), "in no chain, 1 counted as"),
+}
+
+
+@pytest.mark.parametrize("what", DURATIONS)
+def test_duration_lists_find_what_is_wrong(what: str) -> None:
+    assert_check(*by_duration(), *DURATIONS[what])
+
+
+def test_a_list_that_is_its_own_successor_in_a_chain_is_found() -> None:
+    timer, handles = by_duration()
+    links = duration_lists.links_of(1, 1)
+    assert_check(timer, handles, entry(0, duration_lists.LINKS, links), "in the hash table|wrong")

@@ -29,6 +29,7 @@ SIZES = [2**k for k in range(8, 15)]
 WHEEL_SIZES = [2**k for k in range(3, 9)]
 DELAYS = [2**k for k in range(8, 40, 4)]
 LEVELS = list(range(6, 15))
+DISTINCT_DELAYS = [2**k for k in range(2, 10)]
 ROTATING_DELAYS = [2**k for k in range(18, 23)]  # a hashed wheel goes through all their rotations
 
 
@@ -40,6 +41,7 @@ class Setting:
     n: int = 4096
     wheel_size: int | None = None
     delay: int = 0
+    delays: int = 3
     levels: int = 0
 
     def timer(self) -> Any:
@@ -141,6 +143,18 @@ def filled(setting: Setting, spread: int | None = None) -> tuple[Any, np.ndarray
     return timer, timer.schedule_many(setting.random.integers(1, spread, setting.n))
 
 
+def few_delays(setting: Setting) -> tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """A timer with n pending timers of a few distinct delays, armed one round a unit; their
+    handles; and the delays.
+    """
+    timer, delays = setting.timer(), setting.n + UNIFORM * np.arange(setting.delays)
+    handles = []
+    for now in range(setting.n // setting.delays):
+        timer.advance(now)
+        handles.append(timer.schedule_many(now + delays))
+    return timer, np.concatenate(handles), delays
+
+
 def follow_wakeups(timer: Any) -> None:
     """Event-driven: from wake-up to wake-up until nothing is pending."""
     while len(timer):
@@ -193,6 +207,33 @@ def schedule_behind_all(setting: Setting) -> Measured:
     timer.schedule_many(np.arange(setting.n))
     latest = setting.n + np.arange(min(SAMPLE, setting.n // 4))
     return counted(timer, lambda: timer.schedule_many(latest)), latest.size
+
+
+@workload("schedule", Load.FEW_DELAYS)
+def schedule_a_few_delays(setting: Setting) -> Measured:
+    timer, _, delays = few_delays(setting)
+    deadlines = timer.now + setting.random.choice(delays, SAMPLE)
+    return counted(timer, lambda: timer.schedule_many(deadlines)), SAMPLE
+
+
+@workload("cancel", Load.FEW_DELAYS)
+def cancel_among_a_few_delays(setting: Setting) -> Measured:
+    timer, handles, _ = few_delays(setting)
+    chosen = setting.random.permutation(handles)
+    return counted(timer, lambda: timer.cancel_many(chosen)), chosen.size
+
+
+@workload("reschedule", Load.FEW_DELAYS)
+def rearm_the_first_of_a_list(setting: Setting) -> Measured:
+    """The earliest timer of each list becomes its latest."""
+    timer, handles, delays = few_delays(setting)
+    later = timer.now + np.resize(delays, handles.size)
+    return counted(timer, lambda: timer.reschedule_many(handles, later)), handles.size
+
+
+@workload("expiry", Load.FEW_DELAYS, N=SIZES, delays=DISTINCT_DELAYS)
+def expire_a_few_delays(setting: Setting) -> Measured:
+    return expiry_of_all(few_delays(setting)[0])
 
 
 @workload("cancel", Load.RANDOM_CANCELS)

@@ -26,6 +26,7 @@ FIXED_BYTES = {
     "hierarchical-wheel(7,3)": 5888,
     "cascading-wheel()": 31_152,
     "dense-wheel()": 92_736,
+    "duration-lists()": 80,
 }
 """Beside the places: 24 for each bucket, and 8 for each cell (the kernel's State lists them). In
 the dense wheel 64 for each line of the header, one for each bucket and one more.
@@ -38,7 +39,7 @@ def place_bytes(case: Case, capacity: int) -> int:
     """What a timer holds for places."""
     if case.name == "dense-wheel":
         return 16 * capacity + 64 * (capacity // 15)
-    return 24 * capacity
+    return (48 if case.name == "duration-lists" else 24) * capacity
 
 
 def fixed_bytes(case: Case) -> int:

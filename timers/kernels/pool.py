@@ -9,7 +9,8 @@ FREE_ROW; their generation is that of their next use. A place whose generations 
 retired: it looks free, but is in no chain, so it is never used again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -41,7 +42,8 @@ NODE = np.dtype(
         ("next", "u4"),  # the next row in the bucket; of a free row: the next free one, or NO_ROW
         ("prev", "u4"),  # the row before in the bucket; of a free row: FREE_ROW
         ("generation", "i4"),  # of the handle; sentinels: zero
-        ("rounds", "i4"),  # hashed wheel: rotations left to wait; others: unused
+        # hashed wheel: rotations left to wait; duration lists: index in the heap; others: unused
+        ("rounds", "i4"),
     ]
 )
 
@@ -319,6 +321,9 @@ def quotient_by(dividend, divisor, multiplier, shift):
     return quotient(dividend, divisor)
 
 
+PLACES = Places(claim, release, handle_of, row_of)
+
+
 def bucket_operations(insert: Any, bits: int | None = None) -> tuple[Any, Any, Any]:
     """`schedule`, `cancel` and `reschedule` of a kernel with buckets.
 
@@ -333,17 +338,27 @@ def bucket_operations(insert: Any, bits: int | None = None) -> tuple[Any, Any, A
         else:
             unlink_marked(nodes, cells, bits, i)
 
-    return operations(Places(claim, release, handle_of, row_of), insert, remove)
+    return operations(PLACES, insert, remove)
 
 
 def timers_in(state: Any, bucket: int, *, rounds: bool = False) -> Timers:
     """Return the timers of a bucket in the order of its list. O(timers in it)."""
-    nodes, cells, _ = state
-    chain, following = [], nodes["next"]
-    i = following.item(bucket)
-    while i != bucket:
+    return waiting(state, rows_after(state.nodes, bucket), rounds=rounds)
+
+
+def rows_after(nodes: np.ndarray[Any, Any], row: int) -> list[int]:
+    """Return the rows that follow a row in its circular list, in order."""
+    following = nodes["next"]
+    chain, i = [], following.item(row)
+    while i != row:
         chain.append(i)
         i = following.item(i)
+    return chain
+
+
+def waiting(state: Any, chain: Sequence[int], *, rounds: bool = False) -> Timers:
+    """Return the timers of some rows."""
+    nodes, cells, _ = state
     # All rows at once: reading one after the other takes five times as long.
     places = np.array(chain, np.int64) - cells[BASE]
     rows = nodes[cells[BASE] + places]
@@ -383,10 +398,7 @@ def check_pool(
     # Lists: reading an array element by element takes ten times as long.
     after, previous, deadlines = (nodes[name].tolist() for name in ("next", "prev", "deadline"))
 
-    def demand(holds: Any, message: str) -> None:
-        if not holds:
-            raise InvariantError(f"{message}\n{dump(nodes, cells)}")
-
+    demand = partial(demanded, nodes, cells)
     occupied = nodes["next"][:base] != np.arange(base)
     words = cells[cells[BITS] : cells[BITS] + words_for(marked_buckets)]
     bits = (words[:, None] >> np.arange(WORD_BITS) & 1).astype(bool).ravel()[:marked_buckets]
@@ -412,6 +424,26 @@ def check_pool(
             seen[i] = True
             before, i = i, after[i]
         demand(previous[bucket] == before, f"bucket {bucket} does not end at its last row {before}")
+    check_places(nodes, cells, seen)
+
+
+def demanded(
+    nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any], holds: Any, message: str
+) -> None:
+    """Raise InvariantError with a dump of the state unless the rule holds."""
+    if not holds:
+        raise InvariantError(f"{message}\n{dump(nodes, cells)}")
+
+
+def check_places(
+    nodes: np.ndarray[Any, Any], cells: np.ndarray[Any, Any], seen: list[bool]
+) -> None:
+    """Check that each row is pending, that is `seen` in a list, or free, or retired.
+
+    Changes `seen`. Raises InvariantError.
+    """
+    demand = partial(demanded, nodes, cells)
+    base, after, previous = int(cells[BASE]), nodes["next"].tolist(), nodes["prev"].tolist()
     demand(
         sum(seen) == cells[PENDING],
         f"{sum(seen)} rows are in buckets, {cells[PENDING]} counted as pending",
