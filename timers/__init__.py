@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # a timer not listed here has the static type of `__getattr__
     from timers.schemes.hashed_wheel import HashedWheel as HashedWheel
     from timers.schemes.heapq_delay_queue import HeapqDelayQueue as HeapqDelayQueue
     from timers.schemes.hierarchical_wheel import HierarchicalWheel as HierarchicalWheel
+    from timers.schemes.linux_wheel import LinuxWheel as LinuxWheel
     from timers.schemes.simple_wheel import SimpleWheel as SimpleWheel
     from timers.schemes.unordered_list import UnorderedList as UnorderedList
 

@@ -14,6 +14,7 @@ TIMERS = {
     "hierarchical-wheel": "timers.schemes.hierarchical_wheel:HierarchicalWheel",
     "cascading-wheel": "timers.schemes.cascading_wheel:CascadingWheel",
     "dense-wheel": "timers.schemes.dense_wheel:DenseWheel",
+    "linux-wheel": "timers.schemes.linux_wheel:LinuxWheel",
     "duration-lists": "timers.schemes.duration_lists:DurationLists",
 }
 """Name in kebab case -> `module:Class`."""

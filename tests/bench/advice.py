@@ -41,10 +41,11 @@ def judge(trace, max_late):
     started = time.process_time()
     advice = advise(trace, bounds, executor)
     seconds = time.process_time() - started
+    traffic = traffic_of(trace, bounds)
     candidates = {
         candidate.label: candidate
-        for candidate in contestants(traffic_of(trace, bounds), trace.unit)
-        if bounds.allow(candidate.rounding(trace.unit))
+        for candidate in contestants(traffic, trace.unit)
+        if bounds.allow(candidate.rounding(trace.unit), traffic.longest_delay)
     }
     once = outcomes(executor, advice.sample, list(candidates.values()), limit=LIMIT)
     nearest = sorted(once, key=lambda label: once[label].seconds)[:NEAREST]

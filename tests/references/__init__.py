@@ -13,6 +13,7 @@ from tests.references.dense_wheel import DenseWheel
 from tests.references.duration_lists import DurationLists
 from tests.references.hashed_wheel import HashedWheel
 from tests.references.hierarchical_wheel import HierarchicalWheel
+from tests.references.linux_wheel import LinuxWheel
 from tests.references.simple_wheel import SimpleWheel
 from tests.references.unordered_list import UnorderedList
 
@@ -24,6 +25,7 @@ REFERENCES: dict[str, type[Reference]] = {
     "hierarchical-wheel": HierarchicalWheel,
     "cascading-wheel": CascadingWheel,
     "dense-wheel": DenseWheel,
+    "linux-wheel": LinuxWheel,
     "duration-lists": DurationLists,
 }
 """Name of a timer -> what it must be."""

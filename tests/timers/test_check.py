@@ -14,6 +14,7 @@ from timers import (
     DurationLists,
     HashedWheel,
     HierarchicalWheel,
+    LinuxWheel,
     SimpleWheel,
     UnorderedList,
 )
@@ -171,6 +172,11 @@ def dense() -> tuple[Any, list[int]]:
     return armed(DenseWheel(start=1000), *levels, 2**40 + 2000, 1000)
 
 
+def coarsening() -> tuple[Any, list[int]]:
+    """Timers on levels 1, 2 and 9, and due; the last is cut."""
+    return armed(LinuxWheel(start=1001), 1010, 1100, 10**9, 1000, 2**40)
+
+
 def hierarchical() -> tuple[Any, list[int]]:
     return armed(HierarchicalWheel(tick=10, wheel_size=4, start=125), 139, 333, 129)
 
@@ -226,6 +232,12 @@ ROWS: list[tuple[Make, int, list[Row], list[Row]]] = [
     (dense, 7, [2**32, 2**33 - 1], [2**32 - 1, 2**33]),
     (dense, 8, [2**40 + 2000, 2**62], [2**40 + 1999]),
     (dense, 9, [1000, 0], [1001]),
+    (coarsening, 0, [], [1009, 1011, 1010 + 64, 1010 - 64]),
+    (coarsening, 1, [1096, 1103], [1095, 1104, 1100 + 512, 1100 - 512]),
+    # A cut timer is in a slot that begins before its deadline.
+    (coarsening, 2, [59 * 8**8, 60 * 8**8 - 1, 60 * 8**8, 2**62], [59 * 8**8 - 1, 10**6]),
+    (coarsening, 3, [0, 1001, 2**40], []),
+    (coarsening, 4, [62 * 8**8, 63 * 8**8, 2**62], [62 * 8**8 - 1]),
     (hierarchical, 0, [130, 139], [129, 140, 170]),
     (hierarchical, 1, [320, 479], [319, 480]),
     (hierarchical, 2, [134], [135]),  # less than a tick from now

@@ -26,6 +26,7 @@ FIXED_BYTES = {
     "hierarchical-wheel(7,3)": 5888,
     "cascading-wheel()": 31_152,
     "dense-wheel()": 92_736,
+    "linux-wheel()": 14_048,
     "duration-lists()": 80,
 }
 """Beside the places: 24 for each bucket, and 8 for each cell (the kernel's State lists them). In

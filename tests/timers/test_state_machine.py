@@ -53,4 +53,5 @@ def test_timer_agrees_with_the_model_over_a_long_life(case: Case, start: int) ->
             pair.advance_unchecked(min(pair.model.now + step, LIMIT))
         if k % CHECKED_EVERY == 0:
             pair.agree()
-    assert len(pair.finish()) > CROWD
+    cuts_far_delays = case.due_at(LIMIT, 0) < LIMIT // 2
+    assert len(pair.finish()) > CROWD or cuts_far_delays

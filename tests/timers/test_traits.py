@@ -37,10 +37,26 @@ moments = st.one_of(st.integers(0, 10_000), st.integers(0, LIMIT), st.integers(L
         ("up", 100, 251, 250, 300),
         ("up", 100, LIMIT, 0, LIMIT),
         ("up", 1, LIMIT - 1, 0, LIMIT),
+        ("levels", 1, 62, 0, 63),
+        ("levels", 1, 63, 0, 64),
+        ("levels", 1, 64, 0, 72),
+        ("levels", 1, 64, 2, 65),
+        ("levels", 1, 503, 0, 504),
+        ("levels", 1, 504, 0, 512),
+        ("levels", 1, 512, 0, 576),
+        ("levels", 1, 63 * 8**8 - 1, 0, 63 * 8**8),
+        ("levels", 1, 63 * 8**8, 0, 63 * 8**8),
+        ("levels", 1, 63 * 8**8, 1, 64 * 8**8),
+        ("levels", 1, LIMIT, 5, 63 * 8**8),
+        ("levels", 1, 250, 250, 250),
+        ("levels", 1, 249, 250, 250),
+        ("levels", 1, LIMIT, LIMIT - 1, LIMIT),
+        ("levels", 1, LIMIT - 1, LIMIT - 9, LIMIT),
+        ("levels", 1, LIMIT - 1, LIMIT - 99, LIMIT),
     ],
 )
 def test_closed_form(
-    direction: Literal["exact", "down", "up"],
+    direction: Literal["exact", "down", "up", "levels"],
     tick: int,
     deadline: int,
     armed_at: int,
@@ -56,7 +72,7 @@ def test_lateness_lies_within_what_the_traits_declare(
 ) -> None:
     fired_at = case.due_at(deadline, armed_at)
     assert armed_at <= fired_at <= LIMIT
-    lowest, greatest = case.rounding.bounds()
+    lowest, greatest = case.rounding.bounds(max(deadline - armed_at, 1))
     assert lowest <= fired_at - max(deadline, armed_at) <= greatest
     if case.rounding.exact:
         assert (lowest, greatest) == (0, 0)
@@ -75,16 +91,16 @@ def test_the_next_expiry_of_one_timer_is_exact_if_and_only_if_the_traits_say_so(
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_declared_lateness_is_reached(case: Case) -> None:
     """The bounds are tight: some deadline is that early, some that late."""
-    tick = case.parameters.get("tick", 1)
-    lateness = [case.due_at(deadline, 0) - deadline for deadline in range(1, 3 * tick + 1)]
-    lowest, greatest = case.rounding.bounds()
+    longest = 3 * case.parameters.get("tick", 200)
+    lateness = [case.due_at(deadline, 0) - deadline for deadline in range(1, longest + 1)]
+    lowest, greatest = case.rounding.bounds(longest)
     assert (min([0, *lateness]), max([0, *lateness])) == (lowest, greatest)
 
 
 @given(
     rounding=st.builds(
         Rounding,
-        st.sampled_from(["exact", "down", "up"]),
+        st.sampled_from(["exact", "down", "up", "levels"]),
         st.one_of(st.integers(1, 300), st.sampled_from([2**31, LIMIT - 1, LIMIT])),
     ),
     pairs=st.lists(st.tuples(moments, moments)),
@@ -94,6 +110,41 @@ def test_arrays_give_what_ints_give(rounding: Rounding, pairs: list[tuple[int, i
     actual = rounding.due_at(deadlines, armed_at)
     assert actual.dtype == np.int64
     assert actual.tolist() == [rounding.due_at(*pair) for pair in pairs]
+
+
+@pytest.mark.parametrize(
+    ("longest", "bounds"),
+    [
+        (1, (0, 1)),
+        (62, (0, 1)),
+        (63, (0, 8)),
+        (503, (0, 8)),
+        (504, (0, 64)),
+        (63 * 8**8 - 1, (0, 8**8)),
+        (63 * 8**8, (1 - 8**8, 8**8)),
+        (LIMIT, (62 * 8**8 + 1 - LIMIT, 8**8)),
+    ],
+)
+def test_bounds_of_levels_follow_from_the_longest_delay(
+    longest: int, bounds: tuple[int, int]
+) -> None:
+    levels = Rounding("levels")
+    assert levels.bounds(longest) == bounds
+    assert levels.bounds() == (0, 8**8)
+    moments = [0, *(8**8 - offset for offset in range(3)), 62 * 8**8 - 1, 10**12]
+    ends = [levels.due_at(min(armed_at + longest, LIMIT), armed_at) for armed_at in moments]
+    late = [end - min(at + longest, LIMIT) for at, end in zip(moments, ends, strict=True)]
+    assert all(bounds[0] <= each <= bounds[1] for each in late)
+    if longest >= 63 * 8**8 and longest < LIMIT:
+        assert min(late) == bounds[0]
+
+
+@given(deadline=moments, armed_at=moments)
+def test_levels_are_late_by_a_unit_or_an_eighth_of_the_delay(deadline: int, armed_at: int) -> None:
+    delay = deadline - armed_at
+    if 0 < delay < 63 * 8**8:
+        late = Rounding("levels").due_at(deadline, armed_at) - deadline
+        assert (deadline < LIMIT) <= late <= max(1, delay * 8 // 63)
 
 
 def test_values_that_fire_alike_are_equal() -> None:

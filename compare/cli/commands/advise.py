@@ -144,7 +144,7 @@ def _object(advice: "Advice") -> dict[str, Any]:
             "ns_per_operation": candidate.cost,
             "cpu_ms_per_second": _ms_per_second(advice, candidate.cost),
             "nbytes": candidate.nbytes,
-            "lateness_bounds": candidate.contestant.rounding(advice.unit).bounds(),
+            "lateness_bounds": advice.lateness(candidate),
             "lateness": [late.min, late.median, late.max],
         }
 
@@ -191,7 +191,7 @@ def _answer(advice: "Advice") -> dict[str, str]:
     return {
         "use": best.label,
         "cost": f"{cost}; {_bytes(best.nbytes)}",
-        "lateness": _lateness(best, advice.unit),
+        "lateness": _lateness(advice),
         "chosen": _chosen(advice),
         "runner-up": _runner_up(advice),
         "would change": _change(advice),
@@ -220,13 +220,14 @@ def _bytes(number: int) -> str:
     return f"{number / 1e6:,.1f} MB" if number >= 1e6 else f"{number / 1e3:,.1f} kB"
 
 
-def _lateness(candidate: "Candidate", unit: str) -> str:
+def _lateness(advice: "Advice") -> str:
     from compare.base.quantiles import QUANTILES
     from compare.traffic.tapes.units import duration_text
     from compare.trial.replay.lateness import lateness_text
 
-    low, high = candidate.contestant.rounding(unit).bounds()
-    declared, late = lateness_text(low, high, unit), candidate.outcome.lateness
+    low, high = advice.lateness(advice.best)
+    unit = advice.unit
+    declared, late = lateness_text(low, high, unit), advice.best.outcome.lateness
     if low == high == 0:
         return f"{declared}: every timer fires at its deadline"
     if late.max is None:
@@ -272,7 +273,7 @@ def _change(advice: "Advice") -> str:
     if (_ms_per_second(advice, best.cost) or _CONCERN) < _CONCERN:
         texts.append("CPU time does not matter at this rate")
     if other and (saved := 1 - other.cost / best.cost) >= _WORTH:
-        bounds = lateness_text(*other.contestant.rounding(advice.unit).bounds(), advice.unit)
+        bounds = lateness_text(*advice.lateness(other), advice.unit)
         text = f"firing {bounds}, {other.label} takes {saved:.0%} less CPU"
         if more := other.outcome.fired - best.outcome.fired:
             text += f", but {abs(more):,} {'more' if more > 0 else 'fewer'} timers fire"

@@ -8,6 +8,7 @@ from compare.trial.advice.choice import USUAL, Offer
 from compare.trial.replay.contestant import COMPILED, TICK, Contestant
 from compare.trial.replay.outcome import Outcome
 from timers.errors import TimerError
+from timers.limits import LIMIT
 from timers.registry import names
 from timers.rounding import AnyRounding
 from timers.traits import Parameter, Parameters, Traffic
@@ -25,9 +26,9 @@ class Bounds:
     max_early: int = 0
     memory: int | None = None
 
-    def allow(self, rounding: AnyRounding) -> bool:
-        """Whether a scheme with this rounding is precise enough."""
-        low, high = rounding.bounds()
+    def allow(self, rounding: AnyRounding, longest: int = LIMIT) -> bool:
+        """Whether a scheme with this rounding is precise enough for delays up to `longest`."""
+        low, high = rounding.bounds(longest)
         return -self.max_early <= low and high <= self.max_late
 
 

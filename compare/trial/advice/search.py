@@ -39,6 +39,11 @@ class Advice:
         """The unit of time."""
         return self.trace.unit
 
+    def lateness(self, candidate: Candidate) -> tuple[int, int]:
+        """The least and greatest lateness that a candidate's scheme allows for this traffic."""
+        longest = traffic_of(self.trace, self.bounds).longest_delay
+        return candidate.contestant.rounding(self.unit).bounds(longest)
+
     @cached_property
     def ranked(self) -> list[Candidate]:
         """The finalists that keep the bounds, best first."""
@@ -96,7 +101,8 @@ def advise(trace: Trace, bounds: Bounds, executor: Executor, objective: str = "c
         raise AdviceError(f"{trace.path} has no operations, so there is nothing to advise on")
     last = sampled(trace, LAST)
     reference = outcomes(executor, last, [contestant(USUAL)])[USUAL]
-    left = list(contestants(traffic_of(trace, bounds), trace.unit))
+    traffic = traffic_of(trace, bounds)
+    left = list(contestants(traffic, trace.unit))
     limit = SLOWEST * reference.ns_per_operation
     dropped: list[Candidate] = []
     rounds: list[tuple[int, int]] = []
@@ -104,7 +110,14 @@ def advise(trace: Trace, bounds: Bounds, executor: Executor, objective: str = "c
     def measured(sample: Sample, turns: Sequence[dict[str, Outcome]]) -> list[Candidate]:
         rounds.append((len(left), sample.total))
         candidates = [
-            _candidate(each, [turn[each.label] for turn in turns], bounds, reference, trace.unit)
+            _candidate(
+                each,
+                [turn[each.label] for turn in turns],
+                bounds,
+                traffic.longest_delay,
+                reference,
+                trace.unit,
+            )
             for each in left
             if all(each.label in turn for turn in turns)
         ]
@@ -172,20 +185,25 @@ def pareto_front(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _candidate(
-    timer: Contestant, turns: Sequence[Outcome], bounds: Bounds, reference: Outcome, unit: str
+    timer: Contestant,
+    turns: Sequence[Outcome],
+    bounds: Bounds,
+    longest: int,  # delay of the trace
+    reference: Outcome,
+    unit: str,
 ) -> Candidate:
     """The results of a round; `reference` had the most timers pending in the whole sample."""
     outcome, rounding = turns[-1], timer.rounding(unit)
     pending = max(outcome.most_pending, reference.most_pending)
     nbytes = int(timer.new(unit, capacity=pending).nbytes)
-    precise = bounds.allow(rounding)
+    precise = bounds.allow(rounding, longest)
     return Candidate(
         timer,
         outcome,
         times=[max(turn.ns_per_operation, SHORTEST) for turn in turns],
         pending=pending,
         nbytes=nbytes,
-        deviation=max(map(abs, rounding.bounds())),
+        deviation=max(map(abs, rounding.bounds(longest))),
         precise=precise,
         allowed=precise and nbytes <= (bounds.memory or math.inf),
     )

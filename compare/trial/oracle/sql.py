@@ -22,13 +22,24 @@ def due(rounding: Rounding) -> str:
 
     It is meaningless for a cancel.
     """
-    tick = f"{rounding.tick}L"
-    start = f"deadline - deadline % {tick}"
-    return {
-        "exact": "greatest(deadline, time)",
-        "down": f"greatest({start}, time)",
-        "up": f"IF(deadline <= time, time, least({start}, {LIMIT}L - {tick}) + {tick})",
-    }[rounding.direction]
+
+    def up(deadline: str, tick: int) -> str:
+        return f"least({deadline} - {deadline} % {tick}L, {LIMIT - tick}L) + {tick}L"
+
+    match rounding.direction:
+        case "exact":
+            return "greatest(deadline, time)"
+        case "down":
+            return f"greatest(deadline - deadline % {rounding.tick}L, time)"
+        case "up":
+            return f"IF(deadline <= time, time, {up('deadline', rounding.tick)})"
+        case "levels":
+            cases = [
+                f"WHEN deadline - time < {63 * 8**level} THEN {up('deadline', 8**level)}"
+                for level in range(9)
+            ]
+            last = up(f"(time + {62 * 8**8})", 8**8)
+            return f"CASE WHEN deadline <= time THEN time {' '.join(cases)} ELSE {last} END"
 
 
 def must_fire(partitions: int, *, rearms: bool) -> str:

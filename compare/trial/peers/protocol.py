@@ -98,7 +98,9 @@ class PeerRounding:
 
     @classmethod
     def of(cls, rounding: Rounding) -> "PeerRounding":
-        """The bounds of a closed form."""
+        """The bounds of a closed form, for delays that it does not cut."""
+        if rounding.direction == "levels":
+            return cls("share", share=(8, 63))
         return cls(rounding.direction, rounding.tick)
 
 

@@ -13,12 +13,12 @@ from compare.base.versions import DISTRIBUTION, versions
 from compare.traffic.tapes.tape import CANCEL
 from compare.traffic.tapes.tape import Tape as Operations
 from compare.trial.peers import peer
-from compare.trial.peers.protocol import Description, PeerRounding
+from compare.trial.peers.protocol import Description, Limits, PeerRounding
 from compare.trial.replay.contestant import COMPILED, Contestant, contestant
 from compare.trial.replay.engine import Buffers, loop_for, operations_of
 from compare.trial.replay.loops import ALL_STEPS
 from timers.errors import ParameterError, TimerError
-from timers.rounding import Rounding
+from timers.rounding import LEVEL_REACHES, Rounding
 
 
 class OwnTimer:
@@ -101,6 +101,7 @@ def description_of(timer: Contestant) -> Description:
         library=DISTRIBUTION,
         version=versions().get(DISTRIBUTION) or "",
         rounding=PeerRounding.of(rounding),
+        limits=Limits(delay=LEVEL_REACHES[-1] - 1) if rounding.direction == "levels" else Limits(),
         order=timer.traits.order,
         parameters=timer.parameters("unit"),
     )

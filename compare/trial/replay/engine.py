@@ -206,7 +206,7 @@ class CompiledLoop:
     ) -> None:
         self.timer, self.limit, self._steps = timer, math.inf, steps
         self._buffers, self._take, self._clock = buffers, take, clock
-        self._early = max_earliness(timer)
+        self._at_once = timer.traits.rounding(timer.parameters).at_once
         self._cursor = np.zeros(loops.CELLS, np.int64)
         self._operations = self._fired = 0
         self._fired_at = 0  # of the last row that was taken
@@ -232,7 +232,7 @@ class CompiledLoop:
         cursor[loops.FIRST], cursor[loops.NEXT] = self._operations, 0
         cursor[loops.BEFORE] = timer.now
         self._operations += operations.size
-        arguments = operations, self._early, cursor, buffers.handles
+        arguments = operations, self._at_once, cursor, buffers.handles
         return self._timed(
             lambda: bool(cursor[loops.NEXT] == operations.size), loops.run, *arguments
         )
@@ -305,7 +305,7 @@ class PythonLoop:
     def __init__(self, timer: Timer, take: Take, clock: Clock, limit: float) -> None:
         self.timer, self.limit = timer, limit
         self._take, self._clock = take, clock
-        self._early = max_earliness(timer)
+        self._at_once = timer.traits.rounding(timer.parameters).at_once
         self._handles: dict[int, int] = {}
         self._armed_by: dict[int, int] = {}  # by handle
         self._rows: list[tuple[int, int, int]] = []
@@ -342,7 +342,7 @@ class PythonLoop:
         if operations is None:
             return None
         columns = [operations[name].tolist() for name in ("time", "op", "id", "deadline")]
-        timer, handles, armed_by, early = self.timer, self._handles, self._armed_by, self._early
+        timer, handles, armed_by, at_once = self.timer, self._handles, self._armed_by, self._at_once
         scheduled = cancelled = rescheduled = most_pending = 0
         now = timer.now
         may_be_due = True  # a timer armed since the last advance may be due
@@ -371,7 +371,7 @@ class PythonLoop:
                 else:
                     continue
             armed_by[handle] = k
-            may_be_due = deadline - now <= early
+            may_be_due = deadline - now <= at_once
         _check_pending(timer, len(armed_by))
         return Outcome(
             operations=len(columns[0]),
@@ -490,8 +490,3 @@ def _check_pending(timer: Timer, expected: int) -> None:
             f"{type(timer).__name__} says that {len(timer)} timers are pending at {timer.now};"
             f" by the operations and what fired there are {expected}"
         )
-
-
-def max_earliness(timer: Timer) -> int:
-    """The largest number of units that a timer may fire before a deadline."""
-    return -timer.traits.rounding(timer.parameters).bounds()[0]

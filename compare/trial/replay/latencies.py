@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START, Tape
-from compare.trial.replay.engine import OverBudgetError, max_earliness, operations_of
+from compare.trial.replay.engine import OverBudgetError, operations_of
 from compare.trial.replay.loops import MAX_IDLE, STEPS_AT_ONCE
 from compare.trial.replay.timed_loops import (
     ADVANCED,
@@ -106,7 +106,7 @@ def latencies_of(
 def _compiled(
     timer: Any, tape: Tape, id_space: int, step: int, fake: Any, check: Callable[[], None]
 ) -> Latencies:
-    size, early, growths = tape.time.size, max_earliness(timer), 0
+    size, at_once, growths = tape.time.size, timer.traits.rounding(timer.parameters).at_once, 0
     operations, cursor = operations_of(tape), np.zeros(CELLS, np.int64)
     handles = np.full(max(id_space, 1), NONE, np.int64)
     # Each page is written to once before anything is timed.
@@ -116,7 +116,7 @@ def _compiled(
 
     def run_to(stop: int) -> None:
         results = (cursor, handles, fired, kinds, spent, advances)
-        run(timer.state, operations, stop, step, early, fake, *results)
+        run(timer.state, operations, stop, step, at_once, fake, *results)
 
     def drain_some() -> None:
         drain(timer.state, step, fake, cursor, fired, advances)
@@ -147,7 +147,7 @@ def _interpreted(
     timer: Timer, tape: Tape, step: int, fake: Any, check: Callable[[], None]
 ) -> Latencies:
     """`_compiled` for a timer without a kernel, which grows by itself."""
-    early, may_be_due, idle = max_earliness(timer), True, 0
+    at_once, may_be_due, idle = timer.traits.rounding(timer.parameters).at_once, True, 0
     handles: dict[int, int] = {}
     kinds, spent = np.zeros(tape.time.size, np.int8), np.zeros(tape.time.size, np.int64)
     advances: list[tuple[int, int, int, int]] = []
@@ -178,7 +178,7 @@ def _interpreted(
             kind = REARM
         spent[k] = ticks(fake) - started
         handles[i], kinds[k] = handle, kind
-        may_be_due = may_be_due or (op != CANCEL and deadline - moment <= early)
+        may_be_due = may_be_due or (op != CANCEL and deadline - moment <= at_once)
         if k % STEPS_AT_ONCE == 0:
             check()
     while len(timer):

@@ -55,11 +55,11 @@ CELLS = 16
 
 
 @long_entry
-def run(state, operations, early, cursor, handles, armed_by, fired):
+def run(state, operations, at_once, cursor, handles, armed_by, fired):
     """Run operations [cursor[NEXT], end), or stop when `fired` is full.
 
-    `operations` is of dtype OPERATION, shape (operations,). `early` is the largest number of units
-    that the scheme fires before a deadline. `handles` (int64, by id) holds each id's latest handle,
+    `operations` is of dtype OPERATION, shape (operations,). `at_once` is the longest delay of a
+    timer that may be due when it is armed. `handles` (int64, by id) holds each id's latest handle,
     `armed_by` (int32, by place) the operation that last armed a place's timer. The caller has
     reserved room for the timers that these operations start.
     """
@@ -107,7 +107,7 @@ def run(state, operations, early, cursor, handles, armed_by, fired):
                 else:
                     continue
             armed_by[place_of(handle)] = operation
-            if deadline - now <= early:
+            if deadline - now <= at_once:
                 may_be_due = True
                 break
     cursor[NEXT], cursor[ROWS], cursor[MOST_PENDING], cursor[BEFORE] = k, n, most_pending, before

@@ -399,7 +399,12 @@ def test_traits_stand_beside_their_names():
 
 @pytest.mark.parametrize(
     ("direction", "tick", "fires"),
-    [("down", 9, "0 to 8 early"), ("down", 1, "exact at tick 1"), ("exact", 9, "exact")],
+    [
+        ("down", 9, "0 to 8 early"),
+        ("down", 1, "exact at tick 1"),
+        ("exact", 9, "exact"),
+        ("levels", 9, "0 to 8/63 late"),
+    ],
 )
 def test_the_other_traits_have_their_words_too(direction, tick, fires):
     other = replace(

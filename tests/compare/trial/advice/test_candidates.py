@@ -43,3 +43,10 @@ def test_bounds_allow_what_is_as_precise(late, early, tick):
     assert bounds.allow(Rounding("down", tick)) == (tick - 1 <= early)
     assert bounds.allow(OwnRounding(max, -tick, tick)) == (tick <= min(late, early))
     assert bounds.allow(Rounding("exact"))
+
+
+def test_a_tick_that_grows_with_the_delay_is_allowed_for_the_delays_of_the_trace():
+    levels = Rounding("levels")
+    assert [Bounds(8).allow(levels, longest) for longest in (62, 503, 504)] == [True, True, False]
+    assert [Bounds(8**8).allow(levels, longest) for longest in (10**9, 2 * 10**9)] == [True, False]
+    assert not Bounds(8**8).allow(levels)

@@ -134,7 +134,8 @@ def test_the_advice_keeps_its_bounds_and_is_chosen_by_the_rule(advice, trace):
         "unordered-list",
     }
     for candidate in advice.ranked:
-        low, high = candidate.contestant.rounding("us").bounds()
+        low, high = candidate.contestant.rounding("us").bounds(trace.description.delay["max"])
+        assert (low, high) == advice.lateness(candidate)
         assert -2000 <= low <= high <= 10_000 and candidate.allowed
         assert candidate.deviation == max(-low, high)
         late = candidate.outcome.lateness

@@ -22,6 +22,7 @@ FORMS = [
     ("hashed-wheel", {"tick": 100, "wheel_size": 8}),
     ("hierarchical-wheel", {"tick": 1, "wheel_size": 20}),
     ("hierarchical-wheel", {"tick": 7, "wheel_size": 20}),
+    ("linux-wheel", {}),
 ]
 """One timer and parameters for each closed form."""
 

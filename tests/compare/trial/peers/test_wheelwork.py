@@ -26,6 +26,7 @@ TIMERS = [
     "hashed-wheel/tick=7/wheel-size=8",
     "hierarchical-wheel/tick=7/wheel-size=3",
     "cascading-wheel",
+    "linux-wheel",
 ]
 
 

@@ -155,10 +155,12 @@ def test_what_is_wrong_with_random_tapes_is_found(how, tmp_path, drained, timers
 def test_a_rounding_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark):
     random = np.random.default_rng(3)
     ticks = [1, 2, 7, 2**62, LIMIT, *(2 ** random.uniform(0, 63, 10)).astype(np.int64).tolist()]
-    roundings = [Rounding(), *(Rounding(way, tick) for way in ("down", "up") for tick in ticks)]
+    roundings = [Rounding(), Rounding("levels")]
+    roundings += [Rounding(way, tick) for way in ("down", "up") for tick in ticks]
     edges = [0, 1, 6, 7, 8, 99, 2**40, LIMIT // 2, LIMIT - 8, LIMIT - 1, LIMIT]
     edges += [min(edge * ticks[-1], LIMIT) for edge in (1, 2, 3)]
     pairs = [(deadline, time) for deadline in edges for time in edges]
+    pairs += [(63 * 8**level + by, 0) for level in range(9) for by in (-1, 0, 1)]
     pairs += (2 ** random.uniform(0, 63, (200, 2))).astype(np.int64).tolist()
     rows = spark.createDataFrame(pairs, "deadline BIGINT, time BIGINT").coalesce(1)
     verified = rows.selectExpr("deadline", "time", *(sql.due(rounding) for rounding in roundings))
