@@ -7,6 +7,7 @@ from typing import Any
 
 from compare.base import formats
 from compare.traffic.tapes.description import Description
+from compare.traffic.tapes.profile import Profile
 from reports.summary import StoredSource, Summary
 
 
@@ -23,7 +24,8 @@ def terms(summary: Summary) -> dict[str, Sequence[str]]:
         "Machine": _machine(summary),
         "Parameters": _items(manifest["parameters"]),
         "Workloads": [
-            f"{source.name}: {described(source)}; {_plain(source.details.get('details', {}))}"
+            f"{source.name}: {described(source)}; {_course(source)}"
+            f"{_plain(source.details.get('details', {}))}"
             for source in summary.sources
         ],
         "Checks": _items(manifest["agreement"]),
@@ -69,6 +71,11 @@ def _plain(value: Any) -> str:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return ", ".join(map(_plain, value)) or "none"
     return str(value)
+
+
+def _course(source: StoredSource) -> str:
+    course = source.details.get("course")
+    return "".join(f"{text}; " for text in Profile(**course).lines().values()) if course else ""
 
 
 # ---- traffic

@@ -1,5 +1,6 @@
 """`wheelwork generate`: write a workload as a trace."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,20 +55,33 @@ def generate(
     if not (given["timers"] or given["operations"]):
         raise click.UsageError("specify --timer-count N or --operations N")
     trace = generate_trace(workload, out, parameters=dict(settings), **given)
-    click.echo(summary(trace))
+    click.echo(summary(trace, course(trace)))
 
 
-def summary(trace: "Trace") -> str:
-    """Summarise a trace."""
+def summary(trace: "Trace", course: Mapping[str, str]) -> str:
+    """Summarise a trace and its course."""
     number, pending = len(trace.shards), max(shard.id_space for shard in trace.shards)
     several = number > 1
     entries = {
         "operations": operations_text(trace.totals),
         "times": f"in {trace.unit}",
         "pending": f"at most {pending:,} at once{' in one shard' * several}",
+        **course,
         "trace": f"{trace.path}{f' in {number:,} shards' * several}",
     }
     return "\n".join(labelled(*pair) for pair in entries.items())
+
+
+def course(trace: "Trace") -> dict[str, str]:
+    """The course of the first shard."""
+    from compare.cli.printing import plain
+    from compare.traffic.tapes.profile import LONGEST, profile
+
+    first = trace.shards[0]
+    if not 0 < first.rows <= LONGEST:
+        return {}
+    lines = profile(trace.load(0), first.id_space).lines()
+    return {label: plain(text) for label, text in lines.items()}
 
 
 def listing() -> str:

@@ -18,19 +18,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from compare.base.arguments import check_integer
 from compare.traffic.tapes.tape import ARM, CANCEL, MAX_ROWS, Tape, id_space_of, joined
 from compare.traffic.tapes.trace import MAX_SHARDS
 from compare.traffic.tapes.units import EXPONENTS
+from compare.traffic.workloads import models
 from compare.traffic.workloads.generator import NEVER, Block, merge
+from compare.traffic.workloads.stream import BLOCK, CHOICE, DELAY, GAP, LENGTH, Stream
 from compare.traffic.workloads.variates import Floats, exp, log, normal
 from timers.arrays import Int64s
 from timers.errors import TimerError, unknown_name
-
-BLOCK = 1 << 12
-"""Members of a block: enough for NumPy to be fast, few enough to fit in memory."""
 
 MAX_IN_MEMORY = 10**8
 """Maximum number of members or operations of a tape in memory: 2.1 GB."""
@@ -50,28 +48,6 @@ class Made(NamedTuple):
     unit: str
     source: dict[str, Any]  # workload, parameters, seed, shard, and the timers or operations
 
-
-class Stream:
-    """The random numbers of one block: a pure function of (seed, shard, block, purpose)."""
-
-    def __init__(self, seed: int, shard: int, block: int) -> None:
-        self._key, self._block = np.array([seed, shard], np.uint64), block
-
-    def raw(self, purpose: int, size: int) -> npt.NDArray[np.uint64]:
-        """Return 64-bit words of the generator."""
-        # The lowest word of the counter counts within a stream; the others identify the stream.
-        counter = np.array([0, self._block, purpose, 0], np.uint64)
-        return np.random.Philox(key=self._key, counter=counter).random_raw(size)
-
-    def uniform(self, purpose: int, size: int) -> Floats:
-        """Return doubles in the open interval (0, 1), multiples of 2**-53."""
-        # 52 random bits and a half are exact; 53 and a half could round to 1.
-        bits = self.raw(purpose, size) >> np.uint64(12)
-        return np.asarray((bits.astype(np.float64) + 0.5) * 2.0**-52)
-
-
-ARRIVAL, DELAY, CHOICE, LENGTH, GAP = range(5)
-"""The purposes of streams."""
 
 Parameters = Mapping[str, int]
 
@@ -248,6 +224,82 @@ _ALL = (
         },
         _cancel_heavy,
     ),
+    Workload(
+        "hold",
+        "a constant number of timers: one starts whenever another one expires",
+        "ms",
+        {
+            "rate": Parameter(1000, _RATE),
+            "blocks": Parameter(4, f"timers pending, in multiples of {BLOCK}", highest=10**6),
+        },
+        models.hold,
+    ),
+    Workload(
+        "markov",
+        "timers that are re-armed or cancelled at random, with a new delay each time",
+        "ms",
+        {
+            "rate": Parameter(1000, _RATE),
+            "longest": Parameter(60_000, "longest delay, in units"),
+            "rearmed": Parameter(500, "armings per thousand that are re-armed", 0, 990),
+            "cancelled": Parameter(500, "others per thousand that are cancelled", 0, 1000),
+        },
+        models.markov,
+    ),
+    Workload(
+        "up-down",
+        "timers that pile up for a period and then all expire",
+        "ms",
+        {
+            "rate": Parameter(1000, _RATE),
+            "period": Parameter(20_000, "time in which they pile up, in units"),
+            "drain": Parameter(1000, "time in which they expire, in units"),
+        },
+        models.up_down,
+    ),
+    Workload(
+        "server",
+        "connections with five timers: idle and keep-alive re-armed, pace always fires, "
+        "request and deadline mostly cancelled",
+        "ms",
+        {
+            "rate": Parameter(500, "average number of timers per second: five per connection"),
+            "requests": Parameter(20, "average number of requests of a connection", highest=1000),
+            "pause": Parameter(2000, "average time between requests, in units"),
+            "latency": Parameter(50, "average response time, in units"),
+            "lost": Parameter(10, "connections per thousand whose last request is lost", 0, 1000),
+            "idle": Parameter(60_000, "idle timeout, in units"),
+            "pace": Parameter(40, "delay of the pace timer, in units"),
+            "timeout": Parameter(30_000, "timeout of a request, in units", lowest=2),
+            "keep_alive": Parameter(15_000, "keep-alive timeout, in units"),
+        },
+        models.server,
+    ),
+    Workload(
+        "cache",
+        "entries with three times to live, some written again and some evicted",
+        "ms",
+        {
+            "rate": Parameter(1000, _RATE),
+            "ttl": Parameter(10_000, "shortest time to live, in units; others: 5, 60 times it"),
+            "written": Parameter(200, "entries per thousand that are written again", 0, 990),
+            "evicted": Parameter(100, "entries per thousand that are evicted", 0, 1000),
+        },
+        models.cache,
+    ),
+    Workload(
+        "retries",
+        "requests with a timeout, retried after failures with exponential backoff",
+        "ms",
+        {
+            "rate": Parameter(1000, _RATE),
+            "timeout": Parameter(5000, _TIMEOUT, lowest=2),
+            "latency": Parameter(50, "average response time, in units"),
+            "failed": Parameter(200, "attempts per thousand that fail", 0, 990),
+            "backoff": Parameter(100, "average time before the first retry, in units"),
+        },
+        models.retries,
+    ),
 )
 
 WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in _ALL}
@@ -357,9 +409,7 @@ class Plan:
     def block(self, shard: int, number: int, size: int = BLOCK) -> Block:
         """Return the first `size` members of a shard's block; no other block is needed."""
         stream = Stream(self.seed, shard, number)
-        arrivals = np.sort(stream.uniform(ARRIVAL, BLOCK))[:size]
-        starts = ((float(number) + arrivals) * self.span).astype(np.int64)
-        return self.workload.draw(stream, starts, self.parameters)
+        return self.workload.draw(stream, stream.arrivals(self.span)[:size], self.parameters)
 
     def pieces(self, shard: int = 0) -> Iterator[Tape]:
         """Yield a shard's tape in pieces of up to 2**20 operations.
@@ -430,7 +480,7 @@ def _settings(workload: Workload, given: Parameters) -> dict[str, int]:
         raise WorkloadError(
             f"quartile {settings['quartile']} must exceed median {settings['median']}"
         )
-    if settings.get("idle", 0) > _MAX_GAPS * settings.get("mean", 1):
+    if settings.get("idle", 0) > _MAX_GAPS * settings.get("mean", settings.get("idle", 0)):
         raise WorkloadError(
             f"idle {settings['idle']} exceeds {_MAX_GAPS} times the mean {settings['mean']}:"
             " hardly any connection would ever end"

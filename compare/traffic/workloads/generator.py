@@ -15,7 +15,7 @@ import numpy as np
 
 from compare.traffic.tapes.ids import Ids
 from compare.traffic.tapes.tape import ARM, CANCEL, DTYPES, START, Tape, part
-from timers.arrays import Int32s, Int64s
+from timers.arrays import Int8s, Int32s, Int64s
 from timers.kernels.jit import long_entry
 
 PIECE = 1 << 20
@@ -39,8 +39,8 @@ class Block(NamedTuple):
     ends: Int64s  # (members,), when the id becomes free; not before the member's last operation
     later: Int32s = _NO_MEMBERS  # (later operations,), the member of each; never decreases
     times: Int64s = _NO_TIMES  # of each later operation; never decreases within a member
-    op: int = ARM  # of all later operations; the same in all blocks
-    delay: int = 0  # from each later operation to its deadline; 0 for cancels
+    ops: int | Int8s = ARM  # of the later operations: one for all, or of each
+    delays: int | Int64s = 0  # from each later operation to its deadline; 0 for cancels
 
 
 def merge(
@@ -59,7 +59,7 @@ def merge(
     """
     # Of the pending members, and of their remaining operations.
     ends, ids = np.empty(0, np.int64), np.empty(0, np.int32)
-    later, times = _NO_MEMBERS, _NO_TIMES
+    later, times, ops, delays = _NO_MEMBERS, _NO_TIMES, np.empty(0, np.int8), _NO_TIMES
     free_ids, remaining = Ids(), NEVER if operations is None else operations
     drawn = batch = 0  # blocks, operations
     while drawn < blocks:
@@ -74,12 +74,17 @@ def merge(
             members += len(new.starts)
             size += len(new.starts) + len(new.times)
             drawn += 1
-        kind = added[0].op, added[0].delay
         starts = np.concatenate([new.starts for new in added])
         deadlines = np.concatenate([new.deadlines for new in added])
         ends = np.concatenate([ends, *(new.ends for new in added)])
         later = np.concatenate([later, *(new.later for new in added)])
         times = np.concatenate([times, *(new.times for new in added)])
+        ops = np.concatenate(
+            [ops, *(np.broadcast_to(np.int8(new.ops), new.times.size) for new in added)]
+        )
+        delays = np.concatenate(
+            [delays, *(np.broadcast_to(new.delays, new.times.size) for new in added)]
+        )
         ids = np.concatenate([ids, np.empty(len(starts), np.int32)])
         # Operations at the horizon itself precede those of later members. A member that ends there
         # keeps its id, because a start may follow at the same time.
@@ -88,7 +93,8 @@ def merge(
         free_ids.assign(ids, np.arange(members - len(starts), members), starts, leaving, ended)
         due, places = _in_order(times, last)
         rows = Tape(*(np.empty(len(starts) + len(due), dtype) for dtype in DTYPES))
-        fill_rows(starts, deadlines, due, later[places], ids, *kind, rows)
+        columns = later[places], ids, ops[places], delays[places]
+        fill_rows(starts, deadlines, due, *columns, rows)
         for first in range(0, len(rows.time), PIECE):
             piece = part(rows, first, first + min(PIECE, remaining))
             remaining -= len(piece.time)
@@ -100,6 +106,7 @@ def merge(
         place = np.empty(members, np.int32)
         place[pending] = np.arange(len(pending))
         later, times = place[later[undone]], times[undone]
+        ops, delays = ops[undone], delays[undone]
 
 
 def _in_order(times: Int64s, last: int) -> tuple[Int64s, Int64s]:
@@ -121,11 +128,11 @@ def _in_order(times: Int64s, last: int) -> tuple[Int64s, Int64s]:
 
 
 @long_entry
-def fill_rows(starts, deadlines, times, later, ids, op, delay, rows):
+def fill_rows(starts, deadlines, times, later, ids, ops, delays, rows):
     """Merge the starts and the later operations into `rows`.
 
-    `later` has the member of each operation in `times`, and `ids` the id of each member. The last
-    members are those of `starts`.
+    `later`, `ops` and `delays` are those of the operations in `times`; `ids` has the id of each
+    member. The last members are those of `starts`.
     """
     s = k = 0
     old = ids.size - starts.size
@@ -139,7 +146,7 @@ def fill_rows(starts, deadlines, times, later, ids, op, delay, rows):
             rows.id[row], rows.deadline[row] = ids[old + s], deadlines[s]
             s += 1
         else:
-            rows.time[row], rows.op[row] = times[k], op
+            rows.time[row], rows.op[row] = times[k], ops[k]
             rows.id[row] = ids[later[k]]
-            rows.deadline[row] = 0 if op == CANCEL else times[k] + delay
+            rows.deadline[row] = 0 if ops[k] == CANCEL else times[k] + delays[k]
             k += 1

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from compare.traffic.tapes.tape import CANCEL, START, Tape
-from compare.traffic.workloads.catalogue import CHOICE, DELAY, GAP, LENGTH, Stream
+from compare.traffic.workloads.stream import CHOICE, DELAY, GAP, LENGTH, Stream
 from compare.trial.bench.measure import Progress, Store, another_fits
 from compare.trial.bench.work import SETTLING, UNIT
 from compare.trial.replay.contestant import COMPILED, Contestant

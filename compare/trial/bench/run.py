@@ -328,4 +328,5 @@ def _source_entry(replays: Replays) -> dict[str, Any]:
         **source.counts,
         "details": dict(source.details),
         "description": asdict(source.description) if source.description else None,
+        "course": asdict(source.course) if source.course else None,
     }

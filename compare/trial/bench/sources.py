@@ -3,9 +3,11 @@
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from compare.traffic.tapes.description import Description
+from compare.traffic.tapes.profile import LONGEST, Profile, profile
 from compare.traffic.tapes.tape import Tape, count_ops
 from compare.traffic.tapes.trace import Trace
 from compare.traffic.workloads.catalogue import make
@@ -29,6 +31,12 @@ class Source:
     def shards(self) -> int:
         """The number of tapes."""
         return self.counts["shards"]
+
+    @cached_property
+    def course(self) -> Profile | None:
+        """The course of the first shard; None if it is too long to be described."""
+        tape, id_space = self.load(0)
+        return profile(tape, id_space) if 0 < tape.time.size <= LONGEST else None
 
 
 def trace_source(trace: Trace) -> Source:

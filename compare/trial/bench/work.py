@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from compare.traffic.tapes.tape import CANCEL, START, Tape, part
-from compare.traffic.workloads.catalogue import CHOICE, DELAY, Stream
+from compare.traffic.workloads.stream import CHOICE, DELAY, Stream
 from compare.trial.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSERT, Task
 from compare.trial.oracle.compiled import Expected, expect
 from compare.trial.replay.contestant import COMPILED, Contestant

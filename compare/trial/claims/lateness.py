@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from compare.traffic.tapes.tape import START, Tape, id_space_of
-from compare.traffic.workloads.catalogue import DELAY, Stream
+from compare.traffic.workloads.stream import DELAY, Stream
 from compare.trial.claims.base import (
     HOLDS,
     ONLY_WHEN,

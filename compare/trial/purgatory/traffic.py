@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from compare.traffic.tapes.tape import START
-from compare.traffic.workloads.catalogue import CHOICE, Stream, make, workload_named
+from compare.traffic.workloads.catalogue import make, workload_named
+from compare.traffic.workloads.stream import CHOICE, Stream
 from timers.arrays import Int32s, Int64s
 
 LOADS = {"low": "lognormal-low", "high": "lognormal-high"}

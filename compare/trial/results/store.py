@@ -24,7 +24,8 @@ finished tasks, and names those that are missing. A run that is finished never c
                        contestants schedule), shards, operations (of these starts, cancels, rearms,
                        arms), id_space (the largest of its shards), span (units from the first
                        operation to the last), details (its origin), description (of a trace:
-                       `compare.traffic.tapes.description.Description`, else null)
+                       `compare.traffic.tapes.description.Description`, else null), course
+                       (of the first shard: `compare.traffic.tapes.profile.Profile`, or null)
     peers              of a comparison: an object for each timer of another language, with name,
                        language, library, scheme, rounding (as text) and lateness (the least and
                        the greatest, in units); the last four are null if it was not built

@@ -239,8 +239,11 @@ def trace(*id_spaces, **totals):
 
 def test_a_generated_trace_is_told_in_full():
     facts = "12,345 3,001 starts 2,003 cancels 1,009 re-arms 5,011 arms us 4,001"
-    assert tells(plain(generate.summary(trace(4001))), f"{facts} some.trace")
-    several = plain(generate.summary(trace(17, 4001, 19)))
+    assert tells(
+        plain(generate.summary(trace(4001), {"shares": "7% cancels"})),
+        f"{facts} 7% cancels some.trace",
+    )
+    several = plain(generate.summary(trace(17, 4001, 19), {}))
     assert tells(several, f"{facts} in one shard some.trace 3 shards")
 
 

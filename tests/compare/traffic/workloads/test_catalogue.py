@@ -16,7 +16,8 @@ from compare.traffic.tapes.tape import (
     validate,
 )
 from compare.traffic.workloads import generator, variates
-from compare.traffic.workloads.catalogue import BLOCK, WORKLOADS, Plan, Stream, WorkloadError, make
+from compare.traffic.workloads.catalogue import WORKLOADS, Plan, WorkloadError, make
+from compare.traffic.workloads.stream import BLOCK, Stream
 from compare.traffic.workloads.variates import exp, log, normal
 from tests.compare.small_tapes import digest
 from tests.words import one_line
@@ -34,6 +35,12 @@ DIGESTS = {
     "lognormal-high": ("45a2391cf2092f10", "1b9369ce945bdf79"),
     "keepalive": ("051b76716e89b1af", "2a5465dca9f463ad"),
     "cancel-heavy": ("a5da15624187c0d8", "b0a8b4dee6980397"),
+    "hold": ("e38a6db4ae2d826c", "7fd21b09bddfa852"),
+    "markov": ("9ec191eb890c47f2", "6eb0953618a47e4b"),
+    "up-down": ("94797e813e427364", "bfd0e484bdae92af"),
+    "server": ("c7fb24592536d504", "40cf88f97bf19ff1"),
+    "cache": ("17e02cf41c399573", "236947b40b4693ec"),
+    "retries": ("4803a944599d8898", "773948fcb80cca78"),
 }
 
 
@@ -83,12 +90,14 @@ def as_events(name, blocks, parameters=None):
         ):
             rows.append((start[0], first + member, 0, START, start[1]))
         ends += drawn.ends.tolist()
-        for step, (member, time) in enumerate(
-            zip(drawn.later.tolist(), drawn.times.tolist(), strict=True), 1
+        each = (np.broadcast_to(part, drawn.times.size) for part in (drawn.ops, drawn.delays))
+        columns = (drawn.later, drawn.times, *each)
+        for step, (member, time, op, delay) in enumerate(
+            zip(*(column.tolist() for column in columns), strict=True), 1
         ):
             assert drawn.starts[member] <= time <= drawn.ends[member]
-            deadline = 0 if drawn.op == CANCEL else time + drawn.delay
-            rows.append((time, first + member, step, drawn.op, deadline))
+            deadline = 0 if op == CANCEL else time + delay
+            rows.append((time, first + member, step, op, deadline))
     return sorted(rows), ends
 
 
