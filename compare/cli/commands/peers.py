@@ -38,7 +38,7 @@ def peers(ctx: click.Context, as_json: bool) -> None:
                 "language": entry.language.name,
                 "library": described.library_text if described else None,
                 "scheme": described.scheme if described else None,
-                "rounding": described.rounding.text if described else None,
+                "rounding": described.fires if described else None,
                 "status": entry.status,
             }
         )

@@ -224,7 +224,7 @@ class PeerBench:
             "language": described.language if described else entry.language.name,
             "library": described.library_text if described else None,
             "scheme": described.scheme if described else None,
-            "rounding": described.rounding.text if described else None,
+            "rounding": described.fires if described else None,
             "lateness": list(described.rounding.lateness) if described else None,
         }
 

@@ -158,6 +158,11 @@ class Description:
         """The library with its version."""
         return " ".join(filter(None, (self.library, self.version)))
 
+    @property
+    def fires(self) -> str:
+        """The rounding in words; nothing is known of a peer in real time."""
+        return "in real time" if self.real_time else self.rounding.text
+
     def allows(self, tape: Tape) -> bool:
         """Whether the peer can do a tape."""
         needed = {"cancel": CANCEL, "re-arm": REARM}

@@ -249,6 +249,29 @@ def test_the_command_prints_json(capsys):
     assert result["failure"]["repeats"] is True
 
 
+BROKEN = {
+    "crash": "check exits with code 7: first line | second line | no place left",
+    "hang": "check did not end in 3 s",
+    "half": "check wrote 36 bytes, which are not whole rows",
+    "nofile": "check wrote no rows: No such file or directory",
+    "backintime": "came out at 4, in the drain, after a row at 5, in the drain",
+    "twice": "came out 2 times",
+    "unknown": "row 0 is of operation 1048576; the tape has 1",
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_the_command_tells_how_a_program_breaks_the_protocol(fault, monkeypatch, capsys):
+    monkeypatch.setattr(check, "groups", lambda seed: {"small tape": lambda: iter([trial])})
+    rows = [(0, START, 0, 5), (0, START, 1, 6), (0, START, 2, 7), (0, CANCEL, 2, 0)]
+    trial = tapes.Trial("four operations", tape_of(*rows))
+    assert main(command("--json", "--timeout", "3", fault=fault)) == 1
+    failure = json.loads(capsys.readouterr().out)["failure"]
+    assert BROKEN[fault] in failure["text"]
+    assert failure["text"].count("\n") == 0
+    assert len(failure["tape"]) <= SMALL
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

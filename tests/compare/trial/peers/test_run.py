@@ -261,5 +261,9 @@ def test_roundings_in_words():
         "late by up to 8/63 of the delay",
     ]
     assert PeerRounding("up", 1).text == "late by 1"
+    assert (WHOLE.fires, dataclasses.replace(WHOLE, real_time=False).fires) == (
+        "in real time",
+        "late by up to 8/63 of the delay",
+    )
     ends = [(0, 0), (0, 7), (-6, 0), (0, LIMIT)]
     assert [rounding.lateness for rounding in shown] == ends
