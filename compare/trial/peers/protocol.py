@@ -194,9 +194,9 @@ def parse_description(text: str) -> Description:
     if value.get("protocol") != PROTOCOL:
         raise ValueError(f"protocol is {value.get('protocol')!r}; this release speaks {PROTOCOL}")
     for name in ("name", "language", "scheme"):
-        _check(value, name, lambda entry: isinstance(entry, str) and entry != "", "text")
+        _check(value, name, lambda entry: _is_line(entry) and entry != "", "text in one line")
     for name in ("library", "version"):
-        _check(value, name, lambda entry: isinstance(entry, str), "text", optional=True)
+        _check(value, name, _is_line, "text in one line", optional=True)
     for name in ("parameters", "notes"):
         _check(value, name, lambda entry: isinstance(entry, dict), "an object", optional=True)
     _check(value, "real_time", lambda entry: isinstance(entry, bool), "true or false", True)
@@ -240,6 +240,10 @@ def _parse_rounding(value: Any) -> PeerRounding:
     if not is_pair or not 0 <= share[0] < share[1] <= 2**31:
         raise ValueError(f"share is {share!r:.60}; it must be two integers, such as [8, 63]")
     return PeerRounding(value["kind"], value.get("tick", 1), (share[0], share[1]))
+
+
+def _is_line(value: Any) -> bool:
+    return isinstance(value, str) and value.isprintable()
 
 
 def _is_count(value: Any) -> bool:

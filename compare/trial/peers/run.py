@@ -5,16 +5,17 @@
 """
 
 import os
+import selectors
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -35,6 +36,9 @@ ROUNDS, WARM_UP = 7, 5
 _LAST_LINES = 3  # of stderr, in an error
 _LONGEST = 300  # characters of these
 _COLUMNS = len(Delivery._fields)
+MOST_OUTPUT = 1 << 26  # bytes of stdout
+MOST_ROWS = 1000  # beyond two for each operation, so that a peer that repeats itself is told so
+_KEPT_ERRORS = 1 << 16  # bytes of stderr
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Peer:
         text = self._run("describe")
         try:
             return parse_description(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._error(f"describe: {reason(error)}") from None
 
     @cached_property
@@ -70,6 +74,9 @@ class Peer:
             out = path.with_name("out")
             self._run("check", str(path), str(out))
             try:
+                size, most = out.stat().st_size, 8 * _COLUMNS * (2 * tape.time.size + MOST_ROWS)
+                if size > most:
+                    raise self._error(f"check wrote {size} bytes for {tape.time.size} operations")
                 data = out.read_bytes()
             except OSError as error:
                 raise self._error(f"check wrote no rows: {reason(error)}") from None
@@ -109,7 +116,7 @@ class Peer:
             text = self._run("time", str(path), *options)
         try:
             times = parse_times(text, rounds, len(phases))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._error(f"time: {reason(error)}") from None
         expired = {line.phase: line.expired for line in times}
         for line in times:
@@ -117,6 +124,12 @@ class Peer:
                 raise self._error(
                     f"time: {line.expired} and {expired[line.phase]} timers expired in different"
                     f" rounds of phase {line.phase}"
+                )
+            counted = sum(line.histogram)
+            if line.phase < len(phases) and counted not in (0, line.operations):
+                raise self._error(
+                    f"time: the histogram of phase {line.phase} has {counted} times; the phase has"
+                    f" {line.operations} operations"
                 )
         return times
 
@@ -132,28 +145,30 @@ class Peer:
     def _run(self, *arguments: str) -> str:
         """Run a command of the peer, and return its standard output."""
         command = arguments[0]
-        with tempfile.TemporaryFile() as errors:
+        try:
+            process = subprocess.Popen(
+                [*self.command, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, **self.environment},
+                start_new_session=True,  # so that what it starts ends with it
+            )
+        except OSError as error:
+            raise self._error(f"cannot be started: {reason(error)}") from None
+        output, errors = bytearray(), bytearray()
+        with process:
             try:
-                process = subprocess.Popen(
-                    [*self.command, *arguments],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    env={**os.environ, **self.environment},
-                    start_new_session=True,  # so that what it starts ends with it
-                )
-            except OSError as error:
-                raise self._error(f"cannot be started: {reason(error)}") from None
-            try:
-                output, _ = process.communicate(timeout=self.timeout)
-            except subprocess.TimeoutExpired:
-                _kill(process)
-                said = _last_lines(errors)
-                raise self._error(f"{command} did not end in {self.timeout:g} s{said}") from None
-            except BaseException:
-                _kill(process)
-                raise
-            said = _last_lines(errors)
+                ended = _read(process, output, errors, self.timeout)
+            finally:
+                if process.returncode is None:  # its id is still its own
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+        said = _last_lines(errors)
+        if len(output) > MOST_OUTPUT:
+            raise self._error(f"{command} printed more than {MOST_OUTPUT} bytes{said}")
+        if not ended:
+            raise self._error(f"{command} did not end in {self.timeout:g} s{said}")
         if process.returncode:
             raise self._error(f"{command} {_ending(process.returncode)}{said}")
         try:
@@ -171,10 +186,35 @@ def own_peer(contestant: str, timeout: float = DEFAULT_TIMEOUT) -> Peer:
     return Peer(command, contestant, timeout)
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+def _read(
+    process: "subprocess.Popen[bytes]", output: bytearray, errors: bytearray, seconds: float
+) -> bool:
+    """Read what a process prints: all of its output, up to MOST_OUTPUT, and the end of its errors.
+
+    Returns whether it ended in time.
+    """
+    until = time.monotonic() + seconds
+    with selectors.DefaultSelector() as selector:
+        for pipe, kept in ((process.stdout, output), (process.stderr, errors)):
+            assert pipe is not None
+            selector.register(pipe, selectors.EVENT_READ, kept)
+        while selector.get_map() and len(output) <= MOST_OUTPUT:
+            ready = selector.select(max(until - time.monotonic(), 0.0))
+            if not ready and time.monotonic() >= until:
+                return False
+            for key, _ in ready:
+                data = os.read(key.fd, 1 << 16)
+                if not data:
+                    selector.unregister(key.fileobj)
+                key.data.extend(data)
+                del errors[:-_KEPT_ERRORS]
+            if time.monotonic() >= until:
+                return False
+    try:
+        process.wait(max(until - time.monotonic(), 0.0))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _ending(code: int) -> str:
@@ -185,11 +225,11 @@ def _ending(code: int) -> str:
     return f"was killed by signal {-code}"
 
 
-def _last_lines(errors: IO[bytes]) -> str:
+def _last_lines(errors: bytearray) -> str:
     """The last lines of stderr, as a part of an error."""
-    errors.seek(0)
-    lines = errors.read()[-(1 << 16) :].decode(errors="replace").split("\n")
+    lines = errors.decode(errors="replace").split("\n")
     said = " | ".join([line.strip() for line in lines if line.strip()][-_LAST_LINES:])
+    said = "".join(letter if letter.isprintable() else " " for letter in said)
     if len(said) > _LONGEST:
         said = "..." + said[-_LONGEST:]
     return f": {said}" if said else ""

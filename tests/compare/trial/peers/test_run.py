@@ -72,6 +72,9 @@ def test_a_failed_check_is_one_line(fault, says):
         ("echo '[]'", "describe: describe must print a JSON object$"),
         ("echo hello", "describe: Expecting value"),
         ("", "describe: Expecting value"),
+        ("head -c 300000 /dev/zero | tr '\\0' '['", "describe: maximum recursion depth exceeded"),
+        ("yes", "^script: describe printed more than 67108864 bytes$"),
+        ("printf 'a\\033[31m\\nb' >&2; exit 3", r"exits with code 3: a \[31m \| b$"),
     ],
 )
 def test_a_failed_describe_is_one_line(tmp_path, text, says):
@@ -105,6 +108,31 @@ def _runs(process):
         return Path(f"/proc/{process}/stat").read_text().split()[2] not in "ZX"
     except FileNotFoundError:
         return False
+
+
+def test_endless_stderr_is_read_until_the_time_is_up(tmp_path):
+    endless = dataclasses.replace(script(tmp_path, "yes >&2"), timeout=1.0)
+    with one_line(PeerError, r"^script: describe did not end in 1 s: y \| y \| y$"):
+        endless.describe()
+
+
+def test_a_peer_that_closes_its_output_and_goes_on_is_ended(tmp_path):
+    silent = dataclasses.replace(script(tmp_path, "exec >&- 2>&-; sleep 1000"), timeout=1.0)
+    with one_line(PeerError, "^script: describe did not end in 1 s$"):
+        silent.describe()
+
+
+def test_a_peer_that_writes_far_too_many_rows_is_one_line(tmp_path):
+    peer = script(tmp_path, 'head -c 100000000 /dev/zero > "$3"')
+    with one_line(PeerError, "^script: check wrote 100000000 bytes for 4 operations$"):
+        peer.check(TAPE, 4)
+
+
+def test_a_histogram_has_a_time_for_each_operation(tmp_path):
+    lines = [json.dumps({**LINE, "phase": phase, "histogram": [2, 1]}) for phase in (0, 1)]
+    peer = script(tmp_path, f"cat <<'END'\n{chr(10).join(lines)}\nEND")
+    with one_line(PeerError, "the histogram of phase 0 has 3 times; the phase has 4 operations"):
+        peer.time(TAPE, 4, rounds=1)
 
 
 def test_long_stderr_is_cut(tmp_path):
@@ -214,7 +242,8 @@ def test_a_description_is_read_as_it_was_written(described):
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ({"name": ""}, "name is ''; it must be text"),
+        ({"name": ""}, "name is ''; it must be text in one line"),
+        ({"scheme": "a\nb"}, r"scheme is 'a\\nb'; it must be text in one line"),
         ({"language": 3}, "language is 3; it must be text"),
         ({"version": 3}, "version is 3; it must be text"),
         ({"order": "lifo"}, "order is 'lifo'; it must be fifo or unspecified"),
