@@ -142,10 +142,13 @@ def interpret(
     low, high = 0, LIMIT
     if meaning.guessed and form in EPOCHS:
         low, high = guessed_range(form, meaning.unit)
+    none = np.zeros(len(records.fault), np.bool_)
+    nul = none if records.nul is None else records.nul
     selects = log.selects and not records.too_long  # that line was not looked at
-    others = records.fault if selects else np.zeros(len(records.fault), np.bool_)
+    others = records.fault & ~nul if selects else none
     problems = {
         f"it is longer than {log.source.longest_line:,} bytes": records.fault & records.too_long,
+        "it has a NUL byte": nul,
         log.fault: records.fault,
         "it has no time": time.flags & ABSENT,
         "time '{time}' is not {form} or is out of range": ~time.flags & VALID,

@@ -14,7 +14,8 @@ EPOCHS = {f"epoch-{unit}": unit for unit in EXPONENTS}
 MONTHS = re.findall("...", "JanFebMarAprMayJunJulAugSepOctNovDec")
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
 _CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_SECOND = ":(?P<second>(?:[0-5][0-9]|60)(?:[.,][0-9]+)?)"
+_SECOND = ":(?P<second>[0-5][0-9](?:[.,][0-9]+)?)"
+"""Never 60: neither times since 1970 nor Python's have leap seconds."""
 ZONE = r"(?P<zone>[zZ]|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)?"
 FORMS = dict.fromkeys(EPOCHS, NUMBER) | {
     "iso": rf"(?P<minute>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_CLOCK})(?:{_SECOND})? ?{ZONE}",

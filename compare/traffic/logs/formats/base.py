@@ -52,6 +52,7 @@ class Records(NamedTuple):
     texts: Mapping[str, pa.Array]  # by role, or by column as a format parses it; bytes, or null
     total: int  # lines or records in the block, with the blank lines
     too_long: bool = False  # whether it is one line, which is not read
+    nul: Bools | None = None  # whether it has a NUL byte, if any line has one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +162,20 @@ class Log(ABC):
             columns = [records.texts[name] for name in self.parts(joined)]
             several = len(columns) > 1
             texts[role] = pc.binary_join_element_wise(*columns, b" ") if several else columns[0]
-        return records._replace(texts=texts)
+        records = records._replace(texts=texts)
+        has_nul = self.record == "line" and b"\0" in data
+        return self._with_nul(data, records) if has_nul else records
+
+    def _with_nul(self, data: bytes, records: Records) -> Records:
+        """The records, of which those with a NUL byte are damaged."""
+        characters = np.frombuffer(data.replace(b"\r\n", b"\n"), np.uint8)
+        ends = np.flatnonzero((characters == ord("\n")) | (characters == ord("\r")))
+        lines = np.unique(np.searchsorted(ends, np.flatnonzero(characters == 0)))
+        # A record ends before the next one begins.
+        places = np.searchsorted(records.number, lines, side="right") - 1
+        nul = np.zeros(len(records.number), np.bool_)
+        nul[places[places >= 0]] = True
+        return records._replace(nul=nul, fault=records.fault | nul)
 
     def parts(self, name: str) -> tuple[str, ...]:
         """The columns with a name; `date,time` stands for two, whose texts are joined."""
@@ -203,11 +217,18 @@ class Log(ABC):
 
 
 def head_lines(source: Source) -> list[str]:
-    """The whole lines of the head. Raises LogError if they are not text."""
+    """The whole lines of the head; those with a NUL byte are empty.
+
+    Raises LogError if they are not text.
+    """
     if source.head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise LogError(f"{source.name} is UTF-16; convert it to UTF-8, for example with iconv")
-    if b"\0" in source.head:
-        raise LogError(f"{source.name} is neither text nor a Parquet file")
     # Python's splitlines has more line ends.
     lines = re.split("\r\n|\n|\r", source.head.removeprefix(BOM).decode(errors="replace"))
+    if b"\0" in source.head:
+        damaged = [number for number, line in enumerate(lines) if "\0" in line]
+        if 2 * len(damaged) >= sum(map(bool, lines)):
+            raise LogError(f"{source.name} is neither text nor a Parquet file")
+        for number in damaged:
+            lines[number] = ""
     return lines[:-1] if source.cut_off and len(lines) > 1 else lines

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from compare.traffic.logs.blocks import Block, LogError, Source
 from compare.traffic.logs.formats.base import Layout, Log, Records
-from compare.traffic.logs.formats.patterns import EXTRAS, LINES, REST, Line
+from compare.traffic.logs.formats.patterns import EXTRAS, LINES, QUOTED, REST, Line
 
 _RECOGNIZED = 10
 """The first lines, one of which must match a format; others may be damaged."""
@@ -120,7 +120,12 @@ def capturing(pattern: str, groups: frozenset[str]) -> str:
 
 
 def _extra(rest: pa.Array, name: str) -> pa.Array:
-    """The text with a number, without what precedes `=` and without quotes."""
+    """The field with a number, without `name=` and quotes; null if there are not as many."""
     before = EXTRAS.index(name)
-    pattern = rf'^ *(?:[^ ]+ +){{{before}}}(?:[^ ]*=)?"*(?P<text>[^ ]*?)"*(?: |$)'
-    return pc.struct_field(pc.extract_regex(rest, pattern), "text")
+    pattern = (
+        rf'^ *(?:(?:[^ "]|"{QUOTED}")+ +){{{before}}}(?:[^ "]*=)?'
+        rf'(?:"(?:[^ "=]*=)?(?P<one>[^ "]*)"|"(?P<text>{QUOTED})(?:"|$)|(?P<word>[^ "]*))(?: |$)'
+    )
+    found = pc.extract_regex(rest, pattern)
+    parts = (pc.struct_field(found, part) for part in ("one", "text", "word"))
+    return pc.binary_join_element_wise(*parts, b"")

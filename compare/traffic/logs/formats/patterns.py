@@ -11,8 +11,9 @@ class Line(NamedTuple):
     A line is matched with the first of the `patterns` that has the groups that are asked for; if it
     does not match, with the others. So a fast pattern may come first that only some lines match; it
     must find the same groups in these, unless it has all groups as well. Patterns are those of RE2
-    and begin at the beginning of a line. Their named groups are the columns. The texts behind the
-    group `rest`, separated by spaces, are the columns extra1 to extra9, without `name=` and quotes.
+    and begin at the beginning of a line. Their named groups are the columns. The fields in
+    the group `rest` are the columns extra1 to extra9, without `name=` and quotes. They end at
+    spaces outside of quotes.
     """
 
     what: str  # what a line is: "it is not ..."
@@ -34,10 +35,15 @@ EXTRAS = tuple(f"extra{number}" for number in range(1, 10))
 
 _CLIENT = r"^(?P<client>[^ ]+) (?P<ident>[^ ]+) (?P<user>[^ ]+) \[(?P<time>[^\]]+)\] "
 _STATUS = r'"(?P<request>[^"]*)" (?P<status>[0-9]{3}|-) (?P<bytes>[0-9]+|-)'
-_QUOTED = r'[^"\\]*(?:\\.[^"\\]*)*'
+_ANY_REQUEST = (
+    r"^(?P<client>[^ ]+) (?P<ident>[^ ]+) (?P<user>.*?) \[(?P<time>[^\]]+)\] "
+    r'"(?P<request>(?P<method>[^ ]*) (?P<path>[^ ]*) (?P<protocol>[^ ]*?)|.*?)" '
+    r"(?P<status>[0-9]{3}|-) (?P<bytes>[0-9]+|-)"
+)
+QUOTED = r'[^"\\]*(?:\\.[^"\\]*)*'
 
 _WORD = "[^ ]+"
-_TEXT = rf'"{_QUOTED}"'
+_TEXT = rf'"{QUOTED}"'
 
 
 def _balancer(before: str, behind: str) -> tuple[str, str]:
@@ -58,7 +64,7 @@ def _balancer(before: str, behind: str) -> tuple[str, str]:
     return (
         head.replace(client, "(?P<client>[^ :]+)"),
         rf'{head}(?P<request>(?P<method>[^ "]+) (?P<url>[^ "]+) [^"]*)"'
-        rf' "(?P<agent>{_QUOTED})" {_WORD} {_WORD}{behind}.*$',
+        rf' "(?P<agent>{QUOTED})" {_WORD} {_WORD}{behind}.*$',
     )
 
 
@@ -86,11 +92,10 @@ LINES: Mapping[str, Line] = {
         "a line of an access log",
         (
             _CLIENT + _STATUS,
-            rf'{_CLIENT}{_STATUS} "(?P<referrer>{_QUOTED})" "(?P<agent>{_QUOTED})"(?P<rest>.*)',
-            r"^(?P<client>[^ ]+) (?P<ident>[^ ]+) (?P<user>.*?) \[(?P<time>[^\]]+)\] "
-            r'"(?P<request>(?P<method>[^ ]*) (?P<path>[^ ]*) (?P<protocol>[^ ]*?)|.*?)" '
-            r"(?P<status>[0-9]{3}|-) (?P<bytes>[0-9]+|-)"
-            rf'(?: "(?P<referrer>{_QUOTED})"(?: "(?P<agent>{_QUOTED})(?:"|$))?)?(?P<rest>.*)$',
+            rf'{_CLIENT}{_STATUS} "(?P<referrer>{QUOTED})" "(?P<agent>{QUOTED})"(?P<rest>.*)',
+            rf'{_ANY_REQUEST} (?P<referrer>-) "(?P<agent>{QUOTED})"(?P<rest>.*)',
+            rf'{_ANY_REQUEST}(?: "(?P<referrer>{QUOTED})"(?: "(?P<agent>{QUOTED})(?:"|$))?)?'
+            r"(?P<rest>.*)$",
         ),
         '10.0.0.1 - frank [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 5 "-" "curl" rt=0.01',
     ),
@@ -156,6 +161,10 @@ LINES: Mapping[str, Line] = {
         (
             r"^(?:<(?P<priority>[0-9]{1,3})>)?(?P<time>[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8})"
             rf" (?P<host>{_WORD}) (?P<app>[^ :\[]+)(?:\[(?P<process>[^\]]*)\])?: (?P<message>.*)$",
+            # A name may have spaces before its process or a version. There may be no name.
+            r"^(?:<(?P<priority>[0-9]{1,3})>)?(?P<time>[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8})"
+            rf" (?P<host>{_WORD})(?: (?:(?P<app>[^:\[]+?)(?:\[(?P<process>[^\]]*)\](?: \([^)]*\))?"
+            r"| [0-9][0-9.]*): )?(?P<message>.*))?$",
         ),
         "<34>Oct 11 22:14:15 mymachine su[77]: 'su root' failed for lonvick on /dev/pts/8",
     ),

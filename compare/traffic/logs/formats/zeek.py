@@ -2,7 +2,7 @@ r"""Formats in which lines such as #fields describe the lines below them: Zeek's
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar, NamedTuple
 
@@ -14,6 +14,10 @@ from compare.traffic.logs.blocks import Block, LogError, Source
 from compare.traffic.logs.formats.base import BOM, Layout, Log, Records
 from compare.traffic.logs.formats.fields import Fields, split
 
+WHITE_SPACE = " \t"
+"""Instead of a separator: any number of these characters."""
+_MICROSOFT = re.compile(rb"^#Software:[ \t]*Microsoft", re.MULTILINE)
+_OTHER_SPACE = re.compile(rb"^ +| +(?=\r?$)|(?<= ) +", re.MULTILINE)
 _LINE = re.compile(rb"^#[^\n]*\n?", re.MULTILINE)
 _HEADER_LINE = re.compile(rb"^#(?:separator|unset_field|[fF]ields)[^\n]*", re.MULTILINE)
 
@@ -31,8 +35,8 @@ class Header(NamedTuple):
         if line.startswith("#separator "):  # written as in `\x09`
             code = re.sub(r"\\x(..)", lambda code: chr(int(code[1], 16)), line.split(" ", 1)[1])
             return self._replace(separator=code)
-        if line.startswith("#Fields: "):
-            return self._replace(separator=" ", fields=tuple(line.split()[1:]))
+        if line.startswith("#Fields:"):
+            return self._replace(separator=WHITE_SPACE, fields=tuple(line.split()[1:]))
         name, *values = line.split(self.separator)
         if name == "#unset_field" and values:
             return self._replace(unset=values[0])
@@ -103,10 +107,10 @@ class ZeekLog(Log):
 
 @dataclass(frozen=True, kw_only=True)
 class W3cLog(ZeekLog):
-    """The W3C's extended log file format, which IIS writes."""
+    """The W3C's extended log file format, which IIS and CloudFront write."""
 
     format: str = "w3c"
-    duration_unit: str | None = "ms"
+    duration_unit: str | None = None
     time_is: str = "end"
     what = "W3C"
     marker = "#Fields"
@@ -114,13 +118,25 @@ class W3cLog(ZeekLog):
     @classmethod
     def fits(cls, lines: list[str]) -> bool:
         """It begins with directives."""
-        return lines[0].startswith((cls.marker, "#Software: ", "#Version: "))
+        return lines[0].startswith((cls.marker, "#Software:", "#Version:"))
+
+    @classmethod
+    def from_head(cls, source: Source, lines: list[str], blank: int, layout: Layout) -> Log:
+        """The unit of durations is that of the software: Microsoft's is milliseconds."""
+        log = super().from_head(source, lines, blank, layout)
+        is_microsoft = _MICROSOFT.search(source.head) is not None
+        return replace(log, duration_unit="ms") if is_microsoft else log
 
 
 def _section(data: bytes, header: Header, names: Sequence[str]) -> Fields:
     """Split the lines below a header."""
     places = {name: place for place, name in enumerate(header.fields) if name in names}
-    fields = split(data, header.separator, len(header.fields), list(places.values()), quotes=False)
+    separator = header.separator
+    if separator == WHITE_SPACE:
+        separator, data = " ", data.replace(b"\t", b" ")
+        if any(space in data for space in (b"  ", b" \n", b" \r", b"\n ")) or data[:1] == b" ":
+            data = _OTHER_SPACE.sub(b"", data)
+    fields = split(data, separator, len(header.fields), list(places.values()), quotes=False)
     unset, none = pa.scalar(header.unset.encode()), pa.scalar(None, pa.binary())
     known = {
         name: pc.if_else(pc.equal(text, unset), none, text)

@@ -433,13 +433,13 @@ def test_columns_of_access_logs(path):
         f'c - of many words {rest.replace("GET /a", "GET /" + chr(34) + "a" + chr(34))} "-" "cut',
         rest,
     ]
-    names = ("client", "user", "request", "method", "status", "agent", "extra1", "extra4")
+    names = ("client", "user", "request", "method", "status", "agent", "extra2", "extra3")
     rows = records(written(path, "\n".join(lines).encode()), names)
     get = "GET /a HTTP/1.1"
     assert rows == [
-        (1, False, "a", "frank", get, "GET", "200", 'x \\"y\\"', "0.005", "3"),
-        (2, False, "b", "-", get, "GET", "200", "", "", None),
-        (3, False, "c", "of many words", 'GET /"a" HTTP/1.1', "GET", "200", "cut", "", None),
+        (1, False, "a", "frank", get, "GET", "200", 'x \\"y\\"', "k=v w", "3"),
+        (2, False, "b", "-", get, "GET", "200", "", None, None),
+        (3, False, "c", "of many words", 'GET /"a" HTTP/1.1', "GET", "200", "cut", None, None),
         (4, True, *[None] * len(names)),
     ]
     for name in ("client", "status", "extra2"):  # alone, with other patterns
@@ -449,7 +449,7 @@ def test_columns_of_access_logs(path):
             == {
                 "client": ["a", "b", "c", None],
                 "status": ["200"] * 3 + [None],
-                "extra2": ["v", None, None, None],
+                "extra2": ["k=v w", None, None, None],
             }[name]
         )
     assert capturing("(?P<a>x(?P<b>y))", frozenset("b")) == "(?:x(?P<b>y))"
@@ -545,3 +545,115 @@ def test_files_of_directories_and_patterns(tmp_path):
         expand([str(tmp_path / "empty")])
     with pytest.raises(LogError, match=r"no file matches \S+/\*\.txt"):
         expand([f"{tmp_path}/*.txt"])
+
+
+# ---- fields as they are
+
+ACCESS = '10.0.0.1 - - [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 5'
+
+
+@pytest.mark.parametrize(
+    ("behind", "fields"),
+    [
+        (
+            '"-" "curl" rt=6.500 uct="0.001 : 0.001" urt="0.010 : 6.400"',
+            ("6.500", "0.001 : 0.001", "0.010 : 6.400", None),
+        ),
+        ('"-" "curl" "a, b" 6.5', ("a, b", "6.5", None, None)),
+        ('- "curl" 6.5', ("6.5", None, None, None)),
+        ('- "cu rl" "a b" x="c d" 6.5', ("a b", "c d", "6.5", None)),
+        ("- 6.5", ("-", "6.5", None, None)),  # two fields behind the common format
+        ('"-" "curl" "rt=6.5" a=b=7', ("6.5", "7", None, None)),
+        (r'"-" "curl" "a \" b" 6.5', (r"a \" b", "6.5", None, None)),
+        ('"-" "curl"  1   2 ', ("1", "2", "", None)),
+    ],
+)
+def test_a_quoted_text_behind_an_access_line_is_one_field(path, behind, fields):
+    written(path, f"{ACCESS} {behind}\n".encode())
+    names = [f"extra{number}" for number in range(1, 5)]
+    assert records(path, names) == [(1, False, *fields)]
+
+
+def test_an_unquoted_referrer_has_the_other_columns_too(path):
+    written(path, f'{ACCESS} - "curl" 6.5\n'.encode())
+    names = ["client", "path", "status", "referrer", "agent", "extra1"]
+    row = (1, False, "10.0.0.1", "/a", "200", "-", "curl", "6.5")
+    assert records(path, names) == [row]
+
+
+@pytest.mark.parametrize("space", ["\t", "  ", " \t ", " "])
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n"])
+def test_any_white_space_separates_the_fields_of_w3c(path, space, end):
+    lines = ["#Version: 1.0", f"#Fields:{space}date time{space}c-ip time-taken", "2024-05-01 1"]
+    lines += [space.join(["2024-05-01", "10:00:00", "10.0.0.1", "0.5"]), "  a b c d"]
+    written(path, end.join([*lines, ""]).encode())
+    rows = [(3, True, None, None), (4, False, "10.0.0.1", "0.5"), (5, False, "c", "d")]
+    found = records(path, ["c-ip", "time-taken"])
+    assert [(row if not row[1] else (row[0], True, None, None)) for row in found] == rows
+
+
+@pytest.mark.parametrize(
+    ("software", "unit"),
+    [
+        ("#Software: Microsoft Internet Information Services 10.0\n", "ms"),
+        ("#Software: Microsoft HTTP API 2.0\n", "ms"),
+        ("#Software: SGOS 6.7\n", None),
+        ("", None),
+    ],
+)
+def test_the_unit_of_w3c_is_that_of_its_software(path, software, unit):
+    written(path, f"#Version: 1.0\n{software}#Fields: date time time-taken\n".encode())
+    assert open_log(str(path)).duration_unit == unit
+
+
+@pytest.mark.parametrize(
+    ("line", "app", "process", "message"),
+    [
+        ("last message repeated 3 times", None, None, "last message repeated 3 times"),
+        ("sshd[7]: a: b", "sshd", "7", "a: b"),
+        ("Google Chrome Helper[42]: a", "Google Chrome Helper", "42", "a"),
+        ("launchd[1] (unit): a: b", "launchd", "1", "a: b"),
+        ("syslogd 1.4.1: restart.", "syslogd", None, "restart."),
+        ("kernel: [  1.5] eth0: up", "kernel", None, "[  1.5] eth0: up"),
+        ("a port is closed: 22", None, None, "a port is closed: 22"),
+        ("", None, None, ""),
+    ],
+)
+def test_time_and_host_are_enough_for_rfc_3164(path, line, app, process, message):
+    data = f"Oct 11 22:14:15 host {line}\nOct 11 22:14:16 host\n"
+    written(path, data.encode())
+    names = ["time", "host", "app", "process", "message"]
+    rows = [
+        (number, fault, *(text or None for text in texts))
+        for number, fault, *texts in records(path, names)
+    ]
+    first = (1, False, "Oct 11 22:14:15", "host", app, process, message or None)
+    assert rows == [first, (2, False, "Oct 11 22:14:16", "host", None, None, None)]
+
+
+@pytest.mark.parametrize("kind", ["csv", "zeek", "pattern", "jsonl"])
+@pytest.mark.parametrize("block", [1, 30, 1 << 20])
+def test_lines_with_a_nul_byte_are_damaged(path, kind, block):
+    head, form, layout = HEADS[kind]
+    lines = [head, *(form % text for text in (b"1", b"2\0", b"3", b"4", b"5"))]
+    lines[4] = b"\0" * 50
+    written(path, b"\n".join(lines) + b"\n")
+    found = [row for row in records(path, ["time", "duration"], layout, block) if row[0] > 1]
+    assert [row[0] for row in found if row[1]] == [3, 5]
+    rows = [(2, False, "1", "1"), (4, False, "3", "1"), (6, False, "5", "1")]
+    assert [row for row in found if not row[1]] == rows
+
+
+def test_a_log_may_begin_with_nul_bytes(path):
+    """A program that goes on writing behind the place where its log was cut leaves them."""
+    text = f"{ACCESS}\n" * 3
+    written(path, b"\0" * 1000 + text.encode())
+    assert open_log(str(path)).format == "access"
+    assert [row[:2] for row in records(path, ["time"])] == [(1, True), (2, False), (3, False)]
+
+
+@pytest.mark.parametrize("data", [bytes(100), b"a\0,b\n" * 9])
+def test_a_file_of_nul_bytes_is_not_text(path, data):
+    written(path, data)
+    with one_line(LogError, "is neither text nor a Parquet file"):
+        open_log(str(path))
