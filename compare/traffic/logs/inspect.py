@@ -133,10 +133,9 @@ def inspect(name: str, layout: Layout) -> Inspection:
         units, unit = _units(log, sample, known, guesses, form)
         guesses |= {"duration_unit": units[0]} if units[0] != "s" else {}
     if guesses.keys() & {"duration", "end"}:
-        documented = known is not None and known.times.get(guesses.get("time", ""))
-        assumed = not documented and log.time_is == "start" and "end" not in guesses
-        if log.time_is == "end" and not documented:
-            guesses["time_is"] = "end"
+        time_is = _start_or_end(log, known, guesses.get("time", ""))
+        assumed = not time_is and "end" not in guesses
+        guesses |= {"time_is": "end"} if time_is == "end" and "duration" in guesses else {}
     slow = _slow(sample, guesses, form, log.point)
     more = units if len(units) > 1 else ()
     return Inspection(log, tuple(columns), guesses, form, known, more, unit, assumed, slow)
@@ -203,8 +202,6 @@ def _roles(log: Log, sample: _Sample, known: Known | None) -> dict[str, str]:
         likely["key"] = [name for name in known.keys if name in log.columns] + likely["key"]
     if times:
         roles["time"] = times[0]
-        if known is not None and known.times.get(times[0]) == "end":
-            roles["time_is"] = "end"
     if not roles.keys() & {"duration", "end"}:
         roles |= _pair(sample, roles.get("time", ""))
     wanted = ("key",) if roles.keys() & {"duration", "end", "id"} else ("duration", "end", "key")
@@ -246,6 +243,16 @@ def _common(
     ended = {value for value, event in pairs if (event or "").strip() == ends}
     distinct = set(started)
     return len(distinct & ended) if 2 * len(distinct) > len(started) else 0
+
+
+def _start_or_end(log: Log, known: Known | None, time: str) -> str:
+    """Whether a time is a start or an end, as the documentation or its name says; else empty."""
+    name = split_unit(time)[0]
+    if known is not None and known.times.get(time):
+        return known.times[time]
+    if name in _NAMES["end"]:
+        return "end"
+    return "start" if re.search("start|begin", name) else log.time_is
 
 
 def _units(

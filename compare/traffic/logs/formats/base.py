@@ -65,7 +65,7 @@ class Log(ABC):
     format: str
     fault: str  # the problem of a damaged record, for messages
     duration_unit: str | None = None  # if the format has one
-    time_is: str = "start"  # usually
+    time_is: str = ""  # "start" or "end" if the format has one
     selects: bool = False  # whether a damaged line is something else than a row
     point: str = "."  # also accepted as the decimal point of numbers
 

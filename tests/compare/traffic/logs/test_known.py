@@ -295,6 +295,12 @@ def test_an_unknown_time_is_assumed_to_be_the_start(tmp_path, capsys):
     log.write_text(f"time,took_s\n{BASE},1\n")
     assert main(["inspect", str(log)]) == 0
     assert "time        time (epoch-s, assumed to be the start)\n" in capsys.readouterr().out
+    for name, time_is in {"started_at": "start", "end_time": "end", "finishedAt": "end"}.items():
+        log.write_text(f"{name},took_s\n{BASE},1\n")
+        guesses = inspect(str(log), ANY).guesses
+        assert (guesses["time"], guesses.get("time_is", "start")) == (name, time_is)
+        assert main(["inspect", str(log)]) == 0
+        assert f"time        {name} (epoch-s, the {time_is})\n" in capsys.readouterr().out
 
 
 def test_msec_of_nginx_is_in_seconds(tmp_path, capsys):
