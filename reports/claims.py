@@ -1,11 +1,20 @@
 """The section on claims: each claim with its verdict, and the table and chart that decide it."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache, partial
 
 from compare.base import formats
-from compare.trial.claims.base import HOLDS, NOT_DECIDED, ONLY_WHEN, PROBLEM, WRONG, Claim
+from compare.trial.claims.base import (
+    HOLDS,
+    NOT_DECIDED,
+    ONLY_WHEN,
+    PROBLEM,
+    WRONG,
+    Claim,
+    Experiment,
+)
 from compare.trial.claims.catalogue import CLAIMS, experiments_of
 from compare.trial.claims.run import Settled
 from compare.trial.results.metrics import metric as metric_named
@@ -18,7 +27,8 @@ from reports.tables import Entry, Heading, Row, Table, cell
 LEAD = (
     "Sentences about timers that are often repeated, each with an experiment. Claims about Kafka, "
     "Netty and the JDK are measured on their own code. Each verdict follows from the figures by "
-    "the criterion below its table. Lateness and counted work are the same on every machine."
+    "the criterion below its table. Lateness and counted work are the same on every machine. Times "
+    "are those of one machine: the least of several samples decides, if another one is near it."
 )
 
 _subject = cache(Measured)  # one for each name, so that charts and tables share it
@@ -53,7 +63,7 @@ def table(each: Settled) -> Table:
             entries["remark", ""] = Entry(row.note or "")
         elif row.value is not None:
             statistic = "range" if found[key].n > 1 else "median"
-            heading = metric_named(row.metric).heading, _at(each, row.size)
+            heading = metric_named(row.metric).heading, _at(each, row.metric, row.size)
             entries[heading] = cell(statistic, row.metric, found[key])
     entries_of: dict[Subject, Row] = dict(rows)
     note = (
@@ -66,8 +76,8 @@ def table(each: Settled) -> Table:
 
 
 def _plain(text: str) -> str:
-    """Remove the marks of code, which only Markdown has."""
-    return text.replace("`", "")
+    """Remove the marks of code, which only Markdown has, and group digits as the page does."""
+    return re.sub(r"(?<=\d),(?=\d{3})", formats.NO_BREAK, text.replace("`", ""))
 
 
 def _table(claim: Claim, summary: Summary) -> Table:
@@ -80,8 +90,10 @@ TABLES = tuple(partial(_table, claim) for claim in CLAIMS)
 """A function for each claim."""
 
 
-def _at(each: Settled, size: int | None) -> str:
-    return "" if size is None else f"{each.claim.experiment.across} {formats.count(size)}".strip()
+def _at(each: Settled, metric: str, size: int | None) -> str:
+    if size is None:
+        return "value" if each.claim.experiment.across else ""
+    return f"{each.claim.experiment.across_of(metric)} {formats.count(size)}".strip()
 
 
 def plots(summary: Summary) -> Plots:
@@ -92,7 +104,7 @@ def plots(summary: Summary) -> Plots:
     for experiment in experiments_of(each.claim for each in summary.claims):
         of_it = [each for each in summary.claims if each.claim.experiment is experiment]
         rows = [*dict.fromkeys(row for each in of_it for row in each.claim.deciding(each.rows))]
-        if panels := _panels(experiment.across, rows) if experiment.across else {}:
+        if panels := _panels(experiment, rows) if experiment.across else {}:
             order = [*dict.fromkeys(who for panel in panels.values() for who in panel.series)]
             numbers = " and ".join(str(each.claim.number) for each in of_it)
             title = f"Claim{'s' * (len(of_it) > 1)} {numbers}: {experiment.name}"
@@ -102,16 +114,20 @@ def plots(summary: Summary) -> Plots:
             )
 
 
-def _panels(across: str, rows: Sequence[StoredRow]) -> dict[str, Panel]:
+def _panels(experiment: Experiment, rows: Sequence[StoredRow]) -> dict[str, Panel]:
     series: dict[str, dict[Subject, list[Point]]] = {}
     for key, estimate in sorted(estimates(rows).items(), key=lambda item: item[0].size or 0):
         if key.size is not None and estimate.value > 0:
             curves = series.setdefault(key.metric, {})
-            point = Point(key.size, estimate, f"{across} {formats.count(key.size)}")
+            at = f"{experiment.across_of(key.metric)} {formats.count(key.size)}"
+            point = Point(key.size, estimate, at)
             curves.setdefault(_subject(key.contestant), []).append(point)
     return {
         metric_named(metric).heading: Panel(
-            curves, metric_named(metric).form, f"{across} (log)", most_ticks=3
+            curves,
+            metric_named(metric).form,
+            f"{experiment.across_of(metric)} (log)",
+            most_ticks=3,
         )
         for metric, curves in series.items()
         if max(map(len, curves.values())) > 1

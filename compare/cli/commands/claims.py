@@ -106,13 +106,13 @@ def markdown(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> str:
 
 
 def _sheets(each: "Settled") -> Iterator[Sheet]:
-    """The figures of a claim: a table for each figure that depends on a number, or one for all."""
+    """The figures of a claim: one table, or one for each figure that depends on a number."""
     from compare.cli import printing
     from reports.claims import table
 
     title = each.claim.experiment.name
     whole = replace(table(each), caption=title[0].upper() + title[1:])
-    if not each.claim.experiment.across:
+    if len({at for _, at in whole.headings}) < 2:
         yield from printing.sheets(whole)
         return
     for figure in dict.fromkeys(heading[0] for heading in whole.headings):

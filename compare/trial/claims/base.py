@@ -108,21 +108,26 @@ class Figures:
         return [*dict.fromkeys(who for who, what, _ in self.samples if what == metric)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Experiment:
     """A measurement that decides one or several claims."""
 
     name: str  #: the subject of its rows
     measured: str  #: what was measured, in a sentence or two
     measure: Callable[[bool], Iterable[Row]]  #: the argument asks for a quick one
-    across: str = ""  #: what the size of a row is
+    #: what the size of a row is, for all metrics or by metric
+    across: str | Mapping[str, str] = ""
+
+    def across_of(self, metric: str) -> str:
+        """What the size of a row of this metric is."""
+        return self.across if isinstance(self.across, str) else self.across[metric]
 
     def rows(self, quick: bool) -> list[Row]:
         """Run it, and return its rows."""
         return [row._replace(subject=self.name) for row in self.measure(quick)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Claim:
     """A claim, with its experiment and its criterion."""
 

@@ -45,7 +45,7 @@ LINUX = {
     NEW_LINUX: Geometry(tuple((64, 8**level) for level in range(9)), spare=1),
 }
 """TVR_BITS and TVN_BITS of kernel/timer.c; LVL_BITS, LVL_CLK_SHIFT and LVL_DEPTH of
-kernel/time/timer.c with 1 000 ticks in a second."""
+kernel/time/timer.c with 1,000 ticks in a second."""
 
 CLAIMED_LEVELS, CLAIMED_SLOTS, CLAIMED_HORIZON = 5, 256, 340_000_000
 
@@ -84,19 +84,19 @@ def _levels(quick: bool) -> Iterator[Row]:
         timer = contestant(HIERARCHICAL).new("unit", _START)
         level = timer.locate(timer.schedule(_START + delay))["level"]
         outcome = replay(contestant(HIERARCHICAL).new("unit", _START), tape, 1).outcome
-        yield from figures(HIERARCHICAL, delay, level=level, wakeups=outcome.wakeups)
+        yield from figures(HIERARCHICAL, delay, level=level, wake_ups=outcome.wakeups)
 
         def buckets(peer: Peer, tape: Tape, delay: int) -> Iterator[Row]:
-            *_, drain = peer.time(tape, 1, rounds=1, warm_up=0)
+            *_, drain = peer.time(tape, 1, rounds=1, warm_up=1)
             passed = drain.counts["wake_ups"]
-            yield from figures(KAFKA, delay, level=passed, wakeups=passed)
+            yield from figures(KAFKA, delay, level=passed, wake_ups=passed)
 
         yield from of_peer(KAFKA, partial(buckets, tape=tape, delay=delay))
 
 
 GEOMETRIES = Experiment(
     "geometries",
-    "The levels, the slots of a level and the horizon of each geometry, in ms with 1 000 ticks in "
+    "The levels, the slots of a level and the horizon of each geometry, in ms with 1,000 ticks in "
     "a second. That of 5 wheels of 256 slots is found by filing timers in `cascading-wheel`.",
     _geometries,
 )
@@ -141,8 +141,8 @@ def enters_level_3(found: Figures) -> Verdict:
 def few_levels(found: Figures) -> Verdict:
     """Claim 7."""
     levels = found.curve(KAFKA, "level")
-    text = "; ".join(
-        f"{number(delay / 1_000)} s: level {number(level)}" for delay, level in levels.items()
+    text = "The delays enter these levels: " + ", ".join(
+        f"{number(delay / 1_000)} s level {number(level)}" for delay, level in levels.items()
     )
     fitting = [delay for delay, level in levels.items() if level <= FEW_LEVELS]
     if len(fitting) == len(levels):

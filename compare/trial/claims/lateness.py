@@ -96,7 +96,7 @@ def _ticks(quick: bool) -> Iterator[Row]:
 WHEEL_SIZES = Experiment(
     "lateness by wheel size",
     f"The lateness of Netty's HashedWheelTimer and of `{HASHED}`, in units, with a tick of {TICK} "
-    "units: a timer in each unit, with delays of up to 10 000. In the burst, "
+    "units: a timer in each unit, with delays of up to 10,000. In the burst, "
     f"{BURST:,} timers arrive within a tick.",
     _sizes,
     "slots",
@@ -116,9 +116,9 @@ def rotation_late(found: Figures) -> Verdict:
     burst, largest = found.value(NETTY_BURST, "lateness_max", SIZES[-1]), SIZES[-1]
     worst = {size: max(late[size], late_own[size]) for size in SIZES}
     text = (
-        f"Netty fires at most {listed(late[size] / TICK for size in SIZES)} ticks late with "
-        f"{listed(SIZES)} slots, and {number(burst / TICK)} ticks late in the burst; a rotation of "
-        f"{largest} slots has {largest} ticks."
+        "In ticks, the greatest lateness of Netty is "
+        f"{listed(late[size] / TICK for size in SIZES)} with {listed(SIZES)} slots, and "
+        f"{number(burst / TICK)} in the burst; a rotation of {largest} slots has {largest} ticks."
     )
     if all(2 * each >= size * TICK for size, each in worst.items()):
         return Verdict(HOLDS, text)

@@ -140,7 +140,7 @@ def no_random_delete(found: Figures) -> Verdict:
     return Verdict(WRONG, text)
 
 
-# ---- Kafka's wheel at 100 000
+# ---- Kafka's wheel at 100,000
 
 KIP, PENDING = "KIP-219", 100_000
 

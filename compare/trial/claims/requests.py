@@ -138,10 +138,10 @@ def saves_a_seventh(found: Figures) -> Verdict:
     """Claim 29."""
     saved = {who: found.value(who, "saved") for who in (AIOHTTP, STREAM)}
     text = "; ".join(
-        f"{who}: {found.time(who, 'with_timeout'):.1f} µs, of which the timeout takes "
-        f"{100 * share:.1f} %"
+        f"a request takes {found.time(who, 'with_timeout'):.1f} µs with {who}, of which the "
+        f"timeout is {100 * share:.1f} %"
         for who, share in saved.items()
-    )
+    ).capitalize()
     enough = {who: share >= CLAIMED * 2 / 3 for who, share in saved.items()}
     if enough[AIOHTTP]:
         return Verdict(HOLDS, f"{text}.")

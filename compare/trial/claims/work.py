@@ -57,7 +57,7 @@ def new(label: str, **settings: Any) -> Any:
 
 def drained(peer: Peer, tape: Tape) -> PhaseTime:
     """The last phase of a peer's run, whose counts cover the whole run."""
-    return peer.time(tape, id_space_of(tape), rounds=1, warm_up=0)[-1]
+    return peer.time(tape, id_space_of(tape), rounds=1, warm_up=1)[-1]
 
 
 # ---- re-filing and precision
@@ -85,7 +85,7 @@ def _cores(quick: bool) -> Iterator[Row]:
 
 CORES = Experiment(
     "re-filing and lateness",
-    "Timers with uniform delays of up to 60 000 units, all of which fire: how often each is filed "
+    "Timers with uniform delays of up to 60,000 units, all of which fire: how often each is filed "
     f"again, and its lateness. `{CASCADING}` stands for Linux before 4.8, `{LINUX}` for Linux "
     "since.",
     _cores,
@@ -99,9 +99,8 @@ def one_core(found: Figures) -> Verdict:
         who: max(abs(found.value(who, f"lateness_{end}")) for end in ("min", "max"))
         for who in refiled
     }
-    text = "; ".join(
-        f"{who} files a timer again {number(each, '.2f')} times and is off by up to "
-        f"{number(late[who])} units"
+    text = "A timer is filed again " + ", ".join(
+        f"{number(each, '.2f')} times by {who}, which is off by up to {number(late[who])} units"
         for who, each in refiled.items()
     )
 
@@ -118,8 +117,6 @@ def one_core(found: Figures) -> Verdict:
 # ---- growth of an insert
 
 EQUAL_DELAYS = (10, 1_000, 100_000, 10_000_000)
-BY_DELAY = f"{HIERARCHICAL}, by delay"
-KAFKA_BY_DELAY = f"{KAFKA}, by delay"
 
 
 def _inserts(quick: bool) -> Iterator[Row]:
@@ -133,11 +130,11 @@ def _inserts(quick: bool) -> Iterator[Row]:
     for delay in EQUAL_DELAYS:
         tape = starts(np.arange(n, dtype=np.int64) * 7, np.full(n, delay))
         counters = replay(new(HIERARCHICAL), tape, n).outcome.counters or {}
-        yield from figures(BY_DELAY, delay, refiled_each=counters["refiled"] / n)
+        yield from figures(HIERARCHICAL, delay, refiled_each=counters["refiled"] / n)
 
         def kafka(peer: Peer, tape: Tape, delay: int) -> Iterator[Row]:
             each = drained(peer, tape).counts["refiled"] / n
-            yield from figures(KAFKA_BY_DELAY, delay, refiled_each=each)
+            yield from figures(KAFKA, delay, refiled_each=each)
 
         yield from of_peer(KAFKA, partial(kafka, tape=tape, delay=delay))
 
@@ -147,15 +144,15 @@ INSERTS = Experiment(
     "Comparisons of buckets and buckets queued for each insert, against the number of timers; and "
     "how often a timer is filed again later, against its delay.",
     _inserts,
-    "timers, or delay",
+    {"insert_work": "timers", "refiled_each": "delay"},
 )
 
 
 def insert_constant(found: Figures) -> Verdict:
     """Claim 10."""
     work = found.curve(HIERARCHICAL, "insert_work")
-    later = {who: found.curve(who, "refiled_each") for who in (KAFKA_BY_DELAY, BY_DELAY)}
-    kafka = later[KAFKA_BY_DELAY]
+    later = {who: found.curve(who, "refiled_each") for who in (KAFKA, HIERARCHICAL)}
+    kafka = later[KAFKA]
     text = (
         f"An insert takes {number(work[min(work)], '.2g')} steps with {number(min(work))} timers "
         f"and {number(work[max(work)], '.2g')} with {number(max(work))}. Kafka files a timer again "
@@ -190,11 +187,11 @@ def _buckets(quick: bool) -> Iterator[Row]:
         yield from of_peer(KAFKA, partial(kafka, tape=tape, n=n))
 
 
-_BUCKETS = 4 * 20  # delays of up to 60 000 need four levels of 20 slots
+_BUCKETS = 4 * 20  # delays of up to 60,000 need four levels of 20 slots
 
 BUCKETS = Experiment(
     "queued buckets",
-    "The most buckets in the queue at once, with timers of up to 60 000 units, which need four "
+    "The most buckets in the queue at once, with timers of up to 60,000 units, which need four "
     "levels of 20 slots.",
     _buckets,
     "timers",
@@ -247,11 +244,11 @@ def _wakeups(quick: bool) -> Iterator[Row]:
         ticks = int(due.max() - made.tape.time[0])
         wakeups, idle = wakeups_of(new(HIERARCHICAL, start=int(made.tape.time[0])), made.tape)
         label = f"{HIERARCHICAL}, {name}"
-        yield from figures(label, wakeups=wakeups, idle_wakeups=idle, ticks=ticks)
+        yield from figures(label, wake_ups=wakeups, idle_wake_ups=idle, ticks=ticks)
 
         def kafka(peer: Peer, tape: Tape, name: str, ticks: int) -> Iterator[Row]:
             counts = drained(peer, tape).counts
-            polls = {"wakeups": counts["queue_polls"], "idle_wakeups": counts["idle_polls"]}
+            polls = {"wake_ups": counts["queue_polls"], "idle_wake_ups": counts["idle_polls"]}
             yield from figures(f"{KAFKA}, {name}", ticks=ticks, **polls)
 
         label = f"{KAFKA}, {name}"
@@ -272,14 +269,14 @@ def no_empty_ticks(found: Figures) -> Verdict:
     idle, saved, texts = {}, [], []
     for name in WORKLOADS:
         who = f"{KAFKA}, {name}"
-        wakeups, ticks = found.value(who, "wakeups"), found.value(who, "ticks")
-        idle[name] = found.value(who, "idle_wakeups") / max(wakeups, 1)
+        wakeups, ticks = found.value(who, "wake_ups"), found.value(who, "ticks")
+        idle[name] = found.value(who, "idle_wake_ups") / max(wakeups, 1)
         saved.append(wakeups < ticks)
         texts.append(
-            f"{name}: {number(wakeups)} wake-ups in {number(ticks)} ticks, "
+            f"{name}, {number(wakeups)} times in {number(ticks)} ticks, "
             f"{100 * idle[name]:.1f} % with nothing due"
         )
-    text = f"{'; '.join(texts)}."
+    text = f"Kafka's wheel wakes, on {'; on '.join(texts)}."
     if not all(saved):
         return Verdict(WRONG, text)
     if max(idle.values()) <= 0.01:
@@ -295,14 +292,14 @@ def _steps(quick: bool) -> Iterator[Row]:
     timer = new(HIERARCHICAL)
     timer.schedule_many(np.array([200, 840]))
     fired = [len(timer.advance(now).handles) for now in range(1, 841)]
-    yield from figures("tick by tick", wakeups=len(fired), idle_wakeups=fired.count(0))
+    yield from figures("tick by tick", wake_ups=len(fired), idle_wake_ups=fired.count(0))
     outcome = replay(new(HIERARCHICAL), tape, 2).outcome
-    counts = {"wakeups": outcome.wakeups, "idle_wakeups": outcome.idle_wakeups}
+    counts = {"wake_ups": outcome.wakeups, "idle_wake_ups": outcome.idle_wakeups}
     yield from figures(HIERARCHICAL, **counts)
 
     def kafka(peer: Peer) -> Iterator[Row]:
         counts = drained(peer, tape).counts
-        polls = {"wakeups": counts["queue_polls"], "idle_wakeups": counts["idle_polls"]}
+        polls = {"wake_ups": counts["queue_polls"], "idle_wake_ups": counts["idle_polls"]}
         yield from figures(KAFKA, **polls)
 
     yield from of_peer(KAFKA, kafka)
@@ -319,8 +316,8 @@ EMPTY_STEPS = 199 + 639
 
 def empty_steps(found: Figures) -> Verdict:
     """Claim 19."""
-    ticking = found.value("tick by tick", "idle_wakeups")
-    wakeups, idle = (found.value(KAFKA, name) for name in ("wakeups", "idle_wakeups"))
+    ticking = found.value("tick by tick", "idle_wake_ups")
+    wakeups, idle = (found.value(KAFKA, name) for name in ("wake_ups", "idle_wake_ups"))
     text = (
         f"Tick by tick, {number(ticking)} steps are empty. Kafka's queue of buckets wakes "
         f"{number(wakeups)} times, {number(idle)} of them with nothing due."
@@ -516,8 +513,8 @@ def _worst(found: Figures, who: str, metric: str) -> tuple[int, float]:
 def cascades_spike(found: Figures) -> Verdict:
     """Claim 16."""
     moved = {who: _worst(found, who, "most_moved") for who in (CASCADING, HIERARCHICAL, HEAP)}
-    text = "; ".join(
-        f"{who} moves up to {number(most)} of {number(size)} timers in one step"
+    text = "In one step, " + ", ".join(
+        f"{who} moves up to {number(most)} of {number(size)} timers"
         for who, (size, most) in moved.items()
     )
     spikes = {who: most >= SPIKE * size for who, (size, most) in moved.items()}
@@ -547,7 +544,6 @@ def no_cascade_no_spike(found: Figures) -> Verdict:
 # ---- constant delays
 
 CONSTANT = (200, 1_000, 30_000)
-BY_NUMBER = f"{LISTS}, by delays"
 _EACH = ("comparisons", "timers_touched", "slots_visited", "queue_offers", "queue_polls")
 
 
@@ -567,16 +563,16 @@ def _constant(quick: bool) -> Iterator[Row]:
     n = 10_000
     for number_of in (3, 30, 300, 3_000):
         delays = 200 + uniform(n, number_of, seed=1) * 30_000 // number_of
-        yield from figures(BY_NUMBER, number_of, work_each=_work(LISTS, delays))
+        yield from figures(LISTS, number_of, work_by_delays=_work(LISTS, delays))
 
 
 CONSTANT_DELAYS = Experiment(
     "constant delays",
     f"Timers with the delays {listed(CONSTANT)}, all of which fire: comparisons, timers looked at, "
     f"slots visited and buckets queued, for each timer. `{LISTS}`, one list for each delay, is "
-    "also measured by the number of different delays, with 10 000 timers.",
+    "also measured by the number of different delays, with 10,000 timers.",
     _constant,
-    "timers, or delays",
+    {"work_each": "timers", "work_by_delays": "delays"},
 )
 SAME = 1.5
 """Work that grows to no more than this multiple is the same."""
@@ -584,7 +580,7 @@ SAME = 1.5
 
 def no_degradation(found: Figures) -> Verdict:
     """Claim 26."""
-    timers, delays = (found.curve(who, "work_each") for who in (LISTS, BY_NUMBER))
+    timers, delays = (found.curve(LISTS, name) for name in ("work_each", "work_by_delays"))
     text = (
         f"With {listed(timers)} timers, each takes {listed(timers.values())} steps; with "
         f"{listed(delays)} different delays, {listed(delays.values())}."
@@ -622,14 +618,14 @@ def _idle(quick: bool) -> Iterator[Row]:
     for label in (HEAP, CASCADING, HIERARCHICAL, LINUX):
         if label in names():
             wakeups, _ = wakeups_of(new(label), tape)
-            yield from figures(label, wakeups=wakeups)
+            yield from figures(label, wake_ups=wakeups)
     yield from of_peer(
-        KAFKA, lambda peer: figures(KAFKA, wakeups=drained(peer, tape).counts["wake_ups"])
+        KAFKA, lambda peer: figures(KAFKA, wake_ups=drained(peer, tape).counts["wake_ups"])
     )
 
     def netty(peer: Peer) -> Iterator[Row]:
         # The adapter advances by units, and the worker wakes once in a tick.
-        yield from figures(NETTY, wakeups=drained(peer, tape).counts["wake_ups"] / NETTY_TICK)
+        yield from figures(NETTY, wake_ups=drained(peer, tape).counts["wake_ups"] / NETTY_TICK)
 
     yield from of_peer(NETTY, netty, tick=NETTY_TICK)
 
@@ -646,7 +642,7 @@ OFTEN = 100
 
 def wakes_idle(found: Figures) -> Verdict:
     """Claim 28."""
-    wheels = {who: found.value(who, "wakeups") for who in (NETTY, KAFKA, CASCADING)}
+    wheels = {who: found.value(who, "wake_ups") for who in (NETTY, KAFKA, CASCADING)}
     text = ", ".join(f"{who} {number(wakeups)} times" for who, wakeups in wheels.items())
     text = f"In an hour, {text} for one timer."
     often = [who for who, wakeups in wheels.items() if wakeups > OFTEN]

@@ -103,7 +103,7 @@ def test_a_peer_takes_a_tick_and_counts_its_work(peer, late):
     made = tape_of((0, START, 0, 1500), (0, START, 1, 1509))
     rows = peer.check(made, 2)
     assert {*(rows.clock - made.deadline[rows.operation]).tolist()} == late
-    (*_, drain) = peer.time(made, 2, rounds=1, warm_up=0)
+    (*_, drain) = peer.time(made, 2, rounds=1, warm_up=1)
     steps = {"java-kafka": 3, "java-netty": 1510}  # 1500 is 2 * 640 + 2 * 80 + 6 * 10
     assert drain.counts["wake_ups"] == steps[entry.name]
 
