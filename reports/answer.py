@@ -8,7 +8,6 @@ as in an `Estimate`.
 from collections.abc import Mapping
 from typing import Any
 
-from compare.base import formats
 from compare.trial.advice.choice import ENOUGH, MODELLED, NEAR, USUAL
 from compare.trial.advice.cost import STEPS
 from compare.trial.bench import peers
@@ -22,7 +21,6 @@ from compare.trial.bench.callers import (
     SERVICE,
 )
 from compare.trial.bench.work import UNIT
-from compare.trial.results.metrics import TIMED
 from compare.trial.results.schema import MEMORY
 from reports.select import pivot
 from reports.statistics import Estimate
@@ -48,14 +46,6 @@ ANSWERS = (0.01, 0.05, 0.2, 0.5)
 
 PAUSE = 1.0
 """Milliseconds of a pause that is mentioned."""
-
-NOISY = 1.5
-MANY = 0.05
-"""The page warns if the slowest sample exceeds the fastest by the factor NOISY in more than the
-share MANY of the measurements, or if the run had a processor for less than the share IDLE of its
-time. Times are of CPU, but other programs use the caches, too.
-"""
-IDLE = 0.8
 
 TITLES: Mapping[str, tuple[str, str]] = {
     PYTHON: ("a Python program", "It calls schedule, cancel and advance, one timer at a time."),
@@ -223,26 +213,3 @@ def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
             if (timer.label, source.name, "replay_time") in summary.over_budget
         ],
     }
-
-
-def noise(summary: Summary) -> str:
-    """A warning where the machine was busy. Shards differ by nature."""
-    times = summary.where(metric=TIMED).figures.values()
-    repeated = [time for time in times if time.n > 1]
-    noisy = sum(time.scatter > NOISY for time in repeated)
-    texts = []
-    if not summary.of_shards and noisy > MANY * len(repeated):
-        texts.append(
-            f"In {noisy} of {formats.counted(len(repeated), 'measurement')} the slowest sample "
-            f"took more than {NOISY:g} times as long as the fastest."
-        )
-    seconds = summary.manifest.get("seconds")
-    if seconds and seconds["cpu"] < IDLE * seconds["wall"]:
-        share = formats.share(seconds["cpu"] / seconds["wall"])
-        texts.append(f"The run had a processor for {share} of its time.")
-    if not texts:
-        return ""
-    return (
-        f"{' '.join(texts)} The machine was busy: do not rely on small differences in time. The "
-        "counted work is not affected."
-    )

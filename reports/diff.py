@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from compare.trial.results.metrics import TIMED
-from compare.trial.results.store import Run, RunError
+from compare.trial.results.store import REPLAY, Run, RunError
+from reports.noise import Noise, noise_of
 from reports.statistics import FEW, Estimate
 
 YARDSTICK = "delay-queue"
@@ -75,6 +76,7 @@ class Difference:
     changes: Sequence[Change]  # the largest ratio first
     paths: tuple[str, str]  # of the runs
     missing: tuple[int, int]  # figures of each run that the other lacks
+    noise: tuple[Noise, Noise]
 
     @property
     def judged(self) -> list[Change]:
@@ -103,6 +105,7 @@ def difference(first: Run, second: Run, base: str | None = None) -> Difference:
     if base is None and not same_machine(first, second):
         base, problem = YARDSTICK, f"{first.path} and {second.path} are of different machines, and "
     samples = [samples_of(run) for run in runs]
+    first_noise, second_noise = map(noise_in, runs)
     if base is not None:
         for run, measured in zip(runs, samples, strict=True):
             if not any(label == base for _, label in measured):
@@ -121,7 +124,15 @@ def difference(first: Run, second: Run, base: str | None = None) -> Difference:
         sorted(changes, key=lambda change: -change.ratio),
         (str(first.path), str(second.path)),
         (len(before) - len(both), len(after) - len(both)),
+        (first_noise, second_noise),
     )
+
+
+def noise_in(run: Run) -> Noise:
+    """Return the noise of a run. Samples that are shards differ by nature, and do not count."""
+    samples = {} if run.manifest["kind"] == REPLAY else samples_of(run)
+    times = [Estimate.of(repeats.values()) for repeats in samples.values()]
+    return noise_of(times, run.manifest)
 
 
 def same_machine(first: Run, second: Run) -> bool:
@@ -130,12 +141,17 @@ def same_machine(first: Run, second: Run) -> bool:
     return machines[0] == machines[1] and None not in machines[0]
 
 
-def samples_of(run: Run) -> Samples:
-    """Return all samples of tasks and of replayed sources."""
-    origins = {
+def origins_of(run: Run) -> dict[str, str]:
+    """Return what tells sources of one name apart, such as a seed, by name."""
+    return {
         source["name"]: json.dumps(source["details"], sort_keys=True)
         for source in run.manifest["sources"]
     }
+
+
+def samples_of(run: Run) -> Samples:
+    """Return all samples of tasks and of replayed sources."""
+    origins = origins_of(run)
     samples: dict[tuple[Subject, str], dict[int, float]] = {}
     for row in run.rows:
         if row.metric in TIMED and row.value is not None and row.repeat is not None:

@@ -16,7 +16,7 @@ from compare.base.files import errors_as, has_format, new_directory, obstacle, w
 from compare.trial.purgatory.figures import NONE
 from compare.trial.results.store import Run, RunError
 from reports import claims, statistics, timeouts
-from reports.answer import data, noise
+from reports.answer import data
 from reports.catalogue import plots, sections
 from reports.charts import pictures
 from reports.charts.pictures import Picture, save
@@ -143,7 +143,7 @@ def render(
         answer=answer if answer["callers"] or answer["cases"] else None,
         colours=Markup(css()),
         traffic={summary.called(source): facts(summary, source) for source in summary.own},
-        noise=noise(summary),
+        noise=summary.noise.text,
         command=shlex.join(map(str, manifest["command"])),
         version=manifest["versions"].get("wheelwork") or "",
         run_name=run_name,

@@ -31,6 +31,7 @@ from compare.trial.results.store import (
     contestant_entry,
 )
 from reports.diff import YARDSTICK, Difference
+from reports.noise import Noise, noise_of
 from reports.select import Key, Selection, estimates, pivot, where
 from reports.statistics import Estimate, fastest
 from reports.trials import Case
@@ -327,6 +328,12 @@ class Summary:
         """The short name of a source, or the full name if another has the same short name."""
         alike = [other for other in self.sources if other.short == source.short]
         return source.name if len(alike) > 1 else source.short
+
+    @cached_property
+    def noise(self) -> Noise:
+        """The noise of the times. Shards differ by nature, so their samples do not count."""
+        times = () if self.of_shards else self.where(metric=TIMED).figures.values()
+        return noise_of(times, self.manifest)
 
     @cached_property
     def clocks(self) -> list[Ticks]:

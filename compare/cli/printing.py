@@ -8,7 +8,6 @@ from compare.base.formats import NO_BREAK, SPACE
 from compare.cli.text import Sheet
 from compare.trial.results.metrics import metric as metric_named
 from compare.trial.results.store import Run
-from reports.answer import noise
 from reports.statistics import RATIO, statistic
 from reports.summary import StoredContestant, Subject, Summary
 from reports.tables import NOTHING, Entry, Table
@@ -42,10 +41,15 @@ def remarks(summary: Summary) -> Sheet:
     for clock in summary.clocks:
         lines += wrap(f"latencies: {clock.text}", 80)
     lines += [f"not timed: {peer.name}: {peer.problem}" for peer in summary.peers if peer.problem]
-    lines += wrap(plain(noise(summary)), 80)
     if summary.missing:
         lines.append(f"not finished: {', '.join(summary.missing)}")
     return Sheet(notes=lines)
+
+
+def noise(summary: Summary) -> list[Sheet]:
+    """The noise of the run, to be shown first."""
+    lines = wrap(plain(summary.noise.text), 80)
+    return [Sheet(notes=lines)] if lines else []
 
 
 def sheets(table: Table, *, whole: bool = False, **chosen: str | None) -> Iterable[Sheet]:
@@ -74,6 +78,7 @@ def values(summary: Summary, run: Run) -> dict[str, Any]:
     return {
         "run": str(run.path),
         "missing": list(summary.missing),
+        "noise": summary.noise.plain(),
         "contestants": run.manifest["contestants"],
         "peers": [{**peer.facts, "problem": peer.problem or None} for peer in summary.peers],
         "sources": run.manifest["sources"],

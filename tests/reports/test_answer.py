@@ -15,8 +15,7 @@ from compare.trial.bench.callers import (
 )
 from compare.trial.replay.contestant import contestant
 from compare.trial.results.store import contestant_entry as stored
-from reports.answer import ANSWERS, RATES, SHARES, TIMEOUTS, TITLES, code_of, data, noise
-from reports.select import Key
+from reports.answer import ANSWERS, RATES, SHARES, TIMEOUTS, TITLES, code_of, data
 from reports.statistics import Estimate
 from reports.summary import contestants_of
 from tests.reports.primes import LABELS, OWN, traits_of
@@ -108,35 +107,6 @@ def test_missing_data_is_a_missing_choice(called, distinct):
     for missing in ({"metric": METRICS[2]}, {"size": 1_000}):  # a cost, or all but one size
         some = without(contestant="delay-queue", subject=PYTHON, **missing)
         assert number not in some[PYTHON]["costs"] and number in some[LOOP]["costs"]
-
-
-def test_a_busy_machine_is_said(distinct):
-    timer = distinct.contestants[0]
-
-    def of(*scatters, samples=2):
-        times = {
-            size: Estimate.of([10.0, *[10.0 * by] * (samples - 1)])
-            for size, by in enumerate(scatters, 1)
-        }
-        times[10**6] = Estimate.of([10.0])  # which cannot scatter
-        figures = {Key(timer.label, "hold", size, "time"): each for size, each in times.items()}
-        return replace(distinct, figures=figures)
-
-    assert noise(of(1.6, 1.4)).startswith(
-        "In 1 of 2\xa0measurements the slowest sample took more than 1.5 times"
-    )
-    assert noise(of(1.4, 1.4)) == noise(of(1.6, samples=1)) == ""
-    assert noise(of(1.6, *[1.0] * 18)) and not noise(of(1.6, *[1.0] * 19))
-    assert not noise(replace(of(1.6), of_shards=True))
-
-
-def test_a_run_that_waited_for_a_processor_says_so(distinct):
-    def of(cpu):
-        manifest = {**distinct.manifest, "seconds": {"wall": 10.0, "cpu": cpu}}
-        return noise(replace(distinct, figures={}, manifest=manifest))
-
-    assert of(7.0).startswith("The run had a processor for 70% of its time. The machine was busy:")
-    assert of(8.1) == ""
 
 
 def test_the_choices_cover_what_readers_have():

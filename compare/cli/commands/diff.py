@@ -1,7 +1,10 @@
-"""`wheelwork diff`: compare two stored runs; the exit code is 1 if something is slower."""
+"""`wheelwork diff`: compare two stored runs; the exit code is 1 if something is slower.
+
+With --counters, the counted work is compared; with --rankings, the order of the timers.
+"""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,10 +14,19 @@ from compare.cli import options
 from compare.cli.text import Sheet, figure, plural, shown
 
 if TYPE_CHECKING:
+    from compare.trial.results.store import Run
+    from reports.counts import Count, CountedDifference
     from reports.diff import Change, Difference
+    from reports.noise import Noise
+    from reports.rankings import Rankings
 
 REGRESSION = 1
-"""The exit code if something is slower by more than the threshold."""
+"""The exit code if something is slower, or more work, by more than the threshold; or if rankings
+contradict each other.
+"""
+
+SLOWER, MORE_WORK = 10.0, 1.0
+"""The default thresholds of times and of counted work, in percent."""
 
 NOT_JUDGED = 3
 """The exit code if no figure has enough samples to tell."""
@@ -24,19 +36,30 @@ NOT_JUDGED = 3
 Examples:
   wheelwork diff runs/20260131T* runs/20260207T*
   wheelwork diff before after --threshold 25 --json
-  wheelwork diff laptop server --base delay-queue""")
+  wheelwork diff laptop server --base delay-queue
+  wheelwork diff main branch --counters
+  wheelwork diff monday tuesday --rankings""")
 @click.argument("run_a", type=options.PLACE)
 @click.argument("run_b", type=options.PLACE)
 @options.option(
     "--threshold",
     options.Parsed("percent", percent),
-    "Fail if something is slower by more than this, beyond noise.",
-    default="10",
+    "Fail if something is slower by more than this, beyond noise (default: 10), or counts "
+    "more work (default: 1).",
 )
 @options.option("--base", options.TIMER, "Divide times by those of this timer in the same run.")
+@options.flag("--counters", "Compare the counted work, which is the same on every machine.")
+@options.flag("--rankings", "Compare the order of the timers: is the result reproducible?")
 @options.formats
 def diff(
-    run_a: str, run_b: str, threshold: float, base: str | None, as_json: bool, as_markdown: bool
+    run_a: str,
+    run_b: str,
+    threshold: float | None,
+    base: str | None,
+    counters: bool,
+    rankings: bool,
+    as_json: bool,
+    as_markdown: bool,
 ) -> int:
     """Show what is faster or slower in RUN_B than in RUN_A, beyond noise.
 
@@ -48,20 +71,43 @@ def diff(
 
     Runs of different machines are compared by the ratios to --base, by default
     delay-queue.
+
+    With --counters, the exit code is 1 if a counter has grown by more than the
+    threshold. With --rankings, it is 1 if the runs contradict each other: a timer
+    is faster than another in one run and slower in the other, and neither run
+    counts the two as tied.
     """
     options.refuse_both({"--json": as_json, "--markdown": as_markdown})
+    options.refuse_both({"--counters": counters, "--rankings": rankings, "--base": base})
+    if rankings and threshold is not None:
+        raise click.UsageError("--rankings has no threshold; --threshold is not used")
+    if threshold is None:
+        threshold = MORE_WORK if counters else SLOWER
     from compare.trial.results.store import find_run, read_run
+
+    first, second = read_run(find_run(run_a)), read_run(find_run(run_b))
+    if rankings:
+        plain, sheets, code = _ranked(first, second)
+    elif counters:
+        plain, sheets, code = _counted(first, second, threshold)
+    else:
+        plain, sheets, code = _timed(first, second, threshold, base)
+    click.echo(json.dumps(plain, indent=1) if as_json else shown(sheets, as_markdown=as_markdown))
+    return code
+
+
+Outcome = tuple[dict[str, object], Iterable[Sheet], int]
+"""Plain values, tables, and the exit code."""
+
+
+def _timed(first: "Run", second: "Run", threshold: float, base: str | None) -> Outcome:
     from reports.diff import difference
 
-    compared = difference(read_run(find_run(run_a)), read_run(find_run(run_b)), base)
-    regressions = compared.regressions(threshold / 100)
-    if as_json:
-        click.echo(json.dumps(as_plain(compared, threshold), indent=1))
-    else:
-        click.echo(shown(sheets_of(compared, threshold), as_markdown=as_markdown))
+    compared = difference(first, second, base)
+    code = REGRESSION if compared.regressions(threshold / 100) else 0
     if not compared.judged:
-        return NOT_JUDGED
-    return REGRESSION if regressions else 0
+        code = NOT_JUDGED
+    return as_plain(compared, threshold), sheets_of(compared, threshold), code
 
 
 def as_plain(compared: "Difference", threshold: float) -> dict[str, object]:
@@ -88,6 +134,7 @@ def as_plain(compared: "Difference", threshold: float) -> dict[str, object]:
             for change in compared.changes
         ],
         "only_in": compared.missing,
+        "noise": [noise.plain() for noise in compared.noise],
     }
 
 
@@ -98,7 +145,7 @@ FEW_SAMPLES = "nothing was judged: every figure has fewer than 5 samples in one 
 def sheets_of(compared: "Difference", threshold: float) -> Iterator[Sheet]:
     """The changes beyond noise, the slowest first, and the numbers of the others."""
     first, second = compared.paths
-    yield Sheet(notes=[f"A: {first}", f"B: {second}"])
+    yield Sheet(notes=[*_noise(compared.noise), f"A: {first}", f"B: {second}"])
     for verdict, changes in (
         ("slower", compared.changes),
         ("faster", compared.changes[::-1]),
@@ -140,3 +187,146 @@ def _table(title: str, changes: "Sequence[Change]") -> Sheet:
             }
         )
     return Sheet.of(title, rows)
+
+
+def _noise(noises: "Sequence[Noise]") -> list[str]:
+    """The noise of both runs in a line, and a warning."""
+    from compare.base.formats import share
+
+    scores = [
+        f"{run} {'unknown' if noise.score is None else share(noise.score)}"
+        for run, noise in zip("AB", noises, strict=True)
+    ]
+    busy = [run for run, noise in zip("AB", noises, strict=True) if noise.reasons]
+    lines = [f"noise: {', '.join(scores)}"]
+    return lines + [f"the machine was busy in {' and '.join(busy)}"] * bool(busy)
+
+
+# ---- counted work
+
+
+def _counted(first: "Run", second: "Run", threshold: float) -> Outcome:
+    from reports.counts import counted_difference
+
+    compared = counted_difference(first, second)
+    more = compared.more(threshold / 100)
+    plain: dict[str, object] = {
+        "runs": compared.paths,
+        "threshold_percent": threshold,
+        "regressions": len(more),
+        "counts": [
+            {
+                "task": count.subject.task,
+                "size": count.subject.size,
+                "contestant": count.contestant,
+                "counter": count.counter,
+                "before": count.before,
+                "after": count.after,
+            }
+            for count in compared.counts
+        ],
+        "only_in": compared.missing,
+    }
+    return plain, _counted_sheets(compared, threshold), REGRESSION if more else 0
+
+
+def _counted_sheets(compared: "CountedDifference", threshold: float) -> Iterator[Sheet]:
+    first, second = compared.paths
+    yield Sheet(notes=[f"A: {first}", f"B: {second}"])
+    more, less = compared.more(threshold / 100), compared.less(threshold / 100)
+    for word, counts in (("more", more), ("less", less)):
+        if counts:
+            title = (
+                f"{word} work in B, by more than {threshold:g} %: {plural(len(counts), 'count')}"
+            )
+            yield Sheet.of(title[:1].upper() + title[1:], [_count(count) for count in counts])
+    lines = ["A and B: counted work per operation"]
+    same = len(compared.counts) - len(more) - len(less)
+    lines.append(f"{same:,} of {plural(len(compared.counts), 'count')} within {threshold:g} %")
+    missing = zip("AB", compared.missing, strict=True)
+    lines += [f"{plural(number, 'count')} only in {run}" for run, number in missing if number]
+    yield Sheet(notes=lines)
+
+
+def _count(count: "Count") -> dict[str, str]:
+    from compare.base.formats import amount
+    from compare.cli.printing import plain
+    from compare.trial.results.metrics import metric
+
+    change = f"{100 * (count.ratio - 1):+.3g}" if count.before else "new"
+    return {
+        "": count.contestant,
+        "task": count.subject.task,
+        "pending": figure(count.subject.size, ","),
+        "counter": metric(count.counter).title,
+        "A": plain(amount(count.before)),
+        "B": plain(amount(count.after)),
+        "change [%]": change,
+    }
+
+
+# ---- rankings
+
+
+def _ranked(first: "Run", second: "Run") -> Outcome:
+    from reports.diff import noise_in, same_machine
+    from reports.rankings import rankings
+
+    compared = rankings(first, second)
+    noises = [noise_in(run) for run in (first, second)]
+    alike = same_machine(first, second)
+    plain: dict[str, object] = {
+        "runs": compared.paths,
+        "same_machine": alike,
+        "cells": compared.cells,
+        "agreed": compared.agreed,
+        "tied": compared.tied,
+        "contradictions": [
+            {
+                "task": each.subject.task,
+                "size": each.subject.size,
+                "faster_in_first": each.first,
+                "faster_in_second": each.second,
+                "times": each.times,
+            }
+            for each in compared.contradictions
+        ],
+        "noise": [noise.plain() for noise in noises],
+    }
+    sheets = _ranking_sheets(compared, noises, alike=alike)
+    return plain, sheets, REGRESSION if compared.contradictions else 0
+
+
+def _ranking_sheets(
+    compared: "Rankings", noises: "Sequence[Noise]", *, alike: bool
+) -> Iterator[Sheet]:
+    from compare.base.formats import NO_BREAK, significant
+
+    def ns(time: float) -> str:
+        return significant(time).replace(NO_BREAK, ",")
+
+    first, second = compared.paths
+    different = [] if alike else ["the runs are of different machines, or of unknown ones"]
+    yield Sheet(notes=[*_noise(noises), f"A: {first}", f"B: {second}", *different])
+    if compared.contradictions:
+        rows = [
+            {
+                "faster in A": each.first,
+                "faster in B": each.second,
+                "task": each.subject.task,
+                "pending": figure(each.subject.size, ","),
+                "A [ns]": f"{ns(each.times[0])} < {ns(each.times[1])}",
+                "B [ns]": f"{ns(each.times[2])} > {ns(each.times[3])}",
+            }
+            for each in compared.contradictions
+        ]
+        yield Sheet.of(plural(len(rows), "contradiction"), rows)
+    pairs = compared.agreed + compared.tied + len(compared.contradictions)
+    lines = [
+        f"{plural(compared.cells, 'ranking')} with {plural(pairs, 'pair')} of timers:"
+        f" {compared.agreed:,} alike, {compared.tied:,} tied in A or B",
+        "the rankings contradict each other"
+        if compared.contradictions
+        else "the rankings agree, apart from ties",
+    ]
+    yield Sheet(notes=lines)

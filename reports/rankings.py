@@ -1,0 +1,71 @@
+"""Whether two runs rank the timers alike: the test of whether a comparison is reproducible.
+
+In each cell, a task with its number of pending timers or a replayed source, all pairs of timers are
+compared. A pair is decided in a run unless the intervals of its two medians overlap. The runs agree
+on a pair that both decide alike, and contradict each other on one that both decide, but not alike.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from compare.trial.results.store import Run, RunError
+from reports.diff import Subject, samples_of
+from reports.statistics import Estimate
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A pair of timers of which each is faster in one of the runs."""
+
+    subject: Subject
+    first: str  # is faster in the first run
+    second: str
+    times: tuple[float, float, float, float]  # medians in ns: in the first run, in the second run
+
+
+@dataclass(frozen=True)
+class Rankings:
+    """The pairs of all cells that both runs have."""
+
+    cells: int
+    agreed: int  # pairs
+    tied: int  # pairs that at least one run does not decide
+    contradictions: Sequence[Contradiction]
+    paths: tuple[str, str]  # of the runs
+
+
+def rankings(first: Run, second: Run) -> Rankings:
+    """Compare the rankings of two runs. O(cells * timers**2).
+
+    Raises:
+        RunError: the runs have no cell with two timers in common.
+    """
+    columns = [_columns_of(run) for run in (first, second)]
+    cells = agreed = tied = 0
+    contradictions = []
+    for subject, before in columns[0].items():
+        after = columns[1].get(subject, {})
+        labels = [label for label in before if label in after]
+        cells += len(labels) > 1
+        for a, b in combinations(labels, 2):
+            if before[a].tied_with(before[b]) or after[a].tied_with(after[b]):
+                tied += 1
+                continue
+            faster, slower = (a, b) if before[a].value < before[b].value else (b, a)
+            if after[faster].value < after[slower].value:
+                agreed += 1
+                continue
+            times = (before[faster], before[slower], after[faster], after[slower])
+            medians = tuple(time.value for time in times)
+            contradictions.append(Contradiction(subject, faster, slower, medians))  # type: ignore[arg-type]  # of four
+    if not cells:
+        raise RunError(f"{first.path} and {second.path} have no ranking in common")
+    return Rankings(cells, agreed, tied, contradictions, (str(first.path), str(second.path)))
+
+
+def _columns_of(run: Run) -> dict[Subject, dict[str, Estimate]]:
+    columns: dict[Subject, dict[str, Estimate]] = {}
+    for (subject, label), repeats in samples_of(run).items():
+        columns.setdefault(subject, {})[label] = Estimate.of(repeats.values())
+    return columns
