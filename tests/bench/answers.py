@@ -271,7 +271,10 @@ def measured(contestants):
     costs = {}
     for caller, each, size in cases:
         plan = plan_of(caller, size)
-        samples = [measure(caller, each, plan) for _ in range(SAMPLES)]
+        try:
+            samples = [measure(caller, each, plan) for _ in range(SAMPLES)]
+        except OverBudgetError:
+            continue
         least, middle = costs.setdefault((caller, each.label), ({}, {}))
         least[size] = Costs(*map(min, zip(*samples, strict=True)))
         middle[size] = Costs(*map(median, zip(*samples, strict=True)))

@@ -32,7 +32,7 @@ from compare.traffic.workloads.stream import CHOICE, DELAY, GAP, LENGTH, Stream
 from compare.trial.bench.measure import Progress, Store, another_fits
 from compare.trial.bench.work import SETTLING, UNIT
 from compare.trial.replay.contestant import COMPILED, Contestant
-from compare.trial.replay.engine import Buffers, Clock, loop_for, operations_of
+from compare.trial.replay.engine import Buffers, Clock, OverBudgetError, loop_for, operations_of
 from compare.trial.results.schema import Row, rows_of
 from timers.arrays import Int64s
 from timers.services.event_loop import LoopFactory, wheel_event_loop
@@ -44,6 +44,10 @@ BATCH = 100  # timers in a call of a batch form
 NEAREST, FARTHEST = 2_000, 62_000  # units from the start to the deadlines of pending timers
 WINDOW, OPENS = 50, 1_500  # units in which pending timers fire, at most; and the first of them
 SOON = 20  # units: the longest delay of the timers that fire in a service
+FILLED_AT_ONCE = 1_000
+SLOWEST_START = (
+    10e-6  # CPU seconds for each timer that is started to fill a timer, and half a second
+)
 STEPS = {1_000: 1_000, 10_000: 1_000, 30_000: 1_000}
 """Size -> steps of the clock; 100 at other sizes, where a list scans for long."""
 
@@ -150,6 +154,21 @@ def _far(uniform: np.ndarray[Any, Any]) -> Int64s:
     return (NEAREST + uniform * (FARTHEST - NEAREST)).astype(np.int64)
 
 
+def filled(count: int, fill: Callable[[slice], object], clock: Clock) -> None:
+    """Fill a timer with `count` timers, part by part. Raises OverBudgetError if it takes too long.
+
+    An ordered list would take an hour for a million.
+    """
+    started = clock()
+    for first in range(0, count, FILLED_AT_ONCE):
+        last = min(first + FILLED_AT_ONCE, count)
+        fill(slice(first, last))
+        if clock() - started > 0.5 + SLOWEST_START * last:
+            raise OverBudgetError(
+                f"it takes longer than {SLOWEST_START * 1e6:g} us to start a timer"
+            )
+
+
 class CompiledCaller:
     """A compiled loop, or for a timer without a kernel a Python loop, that runs a tape."""
 
@@ -158,7 +177,8 @@ class CompiledCaller:
         most = plan.size + plan.fires
         self.timer = contestant.new(UNIT, 0, most)
         self._loop = loop_for(self.timer, Buffers(most, most), lambda rows: None, clock)
-        self._run(0, START, np.arange(plan.size), plan.filling)
+        ids = np.arange(plan.size)
+        filled(plan.size, lambda part: self._run(0, START, ids[part], plan.filling[part]), clock)
         self._loop.tick(SETTLING)
 
     def pairs(self, slots: Int64s, deadlines: Int64s) -> float:
@@ -196,8 +216,12 @@ class PythonCaller:
     def __init__(self, contestant: Contestant, plan: Plan, clock: Clock = time.thread_time) -> None:
         self._clock = clock
         self.timer = contestant.new(UNIT, 0, plan.size + plan.fires)
-        self._handles = self.timer.schedule_many(plan.filling)
+        self._handles = np.zeros(plan.size, np.int64)
+        filled(plan.size, lambda part: self._fill(plan.filling, part), clock)
         self.timer.advance(SETTLING)
+
+    def _fill(self, deadlines: Int64s, part: slice) -> None:
+        self._handles[part] = self.timer.schedule_many(deadlines[part])
 
     def pairs(self, slots: Int64s, deadlines: Int64s) -> float:
         """See Caller."""
@@ -271,7 +295,15 @@ class _CallbackCaller:
 
     def __init__(self, schedule: Callable[..., Any], plan: Plan, clock: Clock) -> None:
         self._schedule, self._clock = schedule, clock
-        self._calls = [schedule(moment, _nothing) for moment in plan.filling.tolist()]
+        self._calls: list[Any] = []
+        try:
+            filled(plan.size, lambda part: self._fill(plan.filling[part].tolist()), clock)
+        except OverBudgetError:
+            self.close()
+            raise
+
+    def _fill(self, moments: Sequence[int]) -> None:
+        self._calls += [self._schedule(moment, _nothing) for moment in moments]
 
     def pairs(self, slots: Int64s, deadlines: Int64s) -> float:
         """See Caller. Deadlines are far: a unit counts as a second."""
@@ -298,6 +330,10 @@ class _CallbackCaller:
 
     def _wait(self) -> None:
         """Wait until the timers with the longest delay have fired."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End the service."""
         raise NotImplementedError
 
 
@@ -482,7 +518,10 @@ class Callers:
                     for name, factory in event_loops().items():
                         yield name, caller, size, _sample(LoopCaller(factory, plan), plan)
                 elif can_call(caller, contestant):
-                    yield contestant.label, caller, size, measure(caller, contestant, plan)
+                    try:
+                        yield contestant.label, caller, size, measure(caller, contestant, plan)
+                    except OverBudgetError:
+                        break  # larger sizes take even longer
 
 
 METRICS = ("pair_time", "fire_time", "step_time")

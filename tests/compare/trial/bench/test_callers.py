@@ -1,8 +1,11 @@
 """What the callers measure, with work that is counted or a clock that stands in for time."""
 
+import threading
+
 import numpy as np
 import pytest
 
+from compare.trial.bench import callers
 from compare.trial.bench.callers import (
     BATCHES,
     CALLERS,
@@ -24,6 +27,7 @@ from compare.trial.bench.callers import (
     sizes_of,
 )
 from compare.trial.replay.contestant import contestant
+from compare.trial.replay.engine import OverBudgetError
 
 PLAN = Plan(200, 100, seed=3)
 LABELS = ["unordered-list", "hashed-wheel", "heapq-delay-queue"]
@@ -160,3 +164,27 @@ def test_no_size_is_larger_than_that_of_the_run():
     assert sizes_of(PYTHON, 5_000) == (500, 5_000)
     assert sizes_of(SERVICE, 10**7) == (1_000, 10_000, 100_000)
     assert sizes_of(PYTHON, 1) == (4, 8)
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_timer_that_is_slow_to_fill_is_not_measured_and_its_service_ends(caller, monkeypatch):
+    monkeypatch.setattr(callers, "SLOWEST_START", -1e6)
+    threads = threading.active_count()
+    with pytest.raises(OverBudgetError, match="to start a timer"):
+        measure(caller, contestant("ordered-list"), PLAN)
+    assert threading.active_count() == threads
+
+
+def test_larger_sizes_of_a_timer_that_is_slow_to_fill_are_left_out(monkeypatch):
+    def filled(count, fill, clock):
+        assert count in (100, 1_000)
+        if count == 1_000:
+            raise OverBudgetError("it takes longer")
+        fill(slice(0, count))
+
+    monkeypatch.setattr(callers, "sizes_of", lambda caller, largest: (100, 1_000, 10_000))
+    monkeypatch.setattr(callers, "filled", filled)
+    monkeypatch.setattr(callers, "PAIRS", dict.fromkeys(CALLERS, 50))
+    measured = Callers([contestant("ordered-list")], 1, 10.0, seed=0)
+    rows = [row for name, *row in measured._samples(contestant("ordered-list"))]
+    assert [(caller, size) for caller, size, _ in rows] == [(caller, 100) for caller in CALLERS]
