@@ -30,7 +30,9 @@ if TYPE_CHECKING:  # a timer not listed here has the static type of `__getattr__
     from timers.schemes.heapq_delay_queue import HeapqDelayQueue as HeapqDelayQueue
     from timers.schemes.hierarchical_wheel import HierarchicalWheel as HierarchicalWheel
     from timers.schemes.linux_wheel import LinuxWheel as LinuxWheel
+    from timers.schemes.ordered_list import OrderedList as OrderedList
     from timers.schemes.simple_wheel import SimpleWheel as SimpleWheel
+    from timers.schemes.sorted_hashed_wheel import SortedHashedWheel as SortedHashedWheel
     from timers.schemes.unordered_list import UnorderedList as UnorderedList
 
 __version__ = "0.3.0"

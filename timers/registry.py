@@ -16,6 +16,8 @@ TIMERS = {
     "dense-wheel": "timers.schemes.dense_wheel:DenseWheel",
     "linux-wheel": "timers.schemes.linux_wheel:LinuxWheel",
     "duration-lists": "timers.schemes.duration_lists:DurationLists",
+    "ordered-list": "timers.schemes.ordered_list:OrderedList",
+    "sorted-hashed-wheel": "timers.schemes.sorted_hashed_wheel:SortedHashedWheel",
 }
 """Name in kebab case -> `module:Class`."""
 

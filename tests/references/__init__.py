@@ -14,7 +14,9 @@ from tests.references.duration_lists import DurationLists
 from tests.references.hashed_wheel import HashedWheel
 from tests.references.hierarchical_wheel import HierarchicalWheel
 from tests.references.linux_wheel import LinuxWheel
+from tests.references.ordered_list import OrderedList
 from tests.references.simple_wheel import SimpleWheel
+from tests.references.sorted_hashed_wheel import SortedHashedWheel
 from tests.references.unordered_list import UnorderedList
 
 REFERENCES: dict[str, type[Reference]] = {
@@ -27,5 +29,7 @@ REFERENCES: dict[str, type[Reference]] = {
     "dense-wheel": DenseWheel,
     "linux-wheel": LinuxWheel,
     "duration-lists": DurationLists,
+    "ordered-list": OrderedList,
+    "sorted-hashed-wheel": SortedHashedWheel,
 }
 """Name of a timer -> what it must be."""

@@ -69,6 +69,16 @@ class Reference:
         self.count("timers_touched", len(timers))
         timers.clear()
 
+    def insert_from_the_rear(self, timer: Armed) -> None:
+        """Put a timer into its list, which is sorted by deadline, behind those of its deadline."""
+        k = len(timer.within)
+        while k > 0:
+            self.count("comparisons")
+            if timer.within[k - 1].deadline <= timer.deadline:
+                break
+            k -= 1
+        timer.within.insert(k, timer)
+
     def count(self, counter: str, by: int = 1) -> None:
         self.counters[counter] += by
 

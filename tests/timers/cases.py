@@ -30,6 +30,7 @@ GEOMETRIES: dict[str, list[dict[str, int]]] = {
         {"tick": 1, "wheel_size": 1},
         {"tick": 10, "wheel_size": 6},
     ],
+    "sorted-hashed-wheel": [{"wheel_size": 1}, {"wheel_size": 6}],
     "hierarchical-wheel": [
         {"tick": 1, "wheel_size": 2},
         {"tick": 200, "wheel_size": 20},

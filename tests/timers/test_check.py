@@ -15,7 +15,9 @@ from timers import (
     HashedWheel,
     HierarchicalWheel,
     LinuxWheel,
+    OrderedList,
     SimpleWheel,
+    SortedHashedWheel,
     UnorderedList,
 )
 from timers.errors import InvariantError
@@ -177,6 +179,15 @@ def coarsening() -> tuple[Any, list[int]]:
     return armed(LinuxWheel(start=1001), 1010, 1100, 10**9, 1000, 2**40)
 
 
+def ordered() -> tuple[Any, list[int]]:
+    return armed(OrderedList(start=10), 50, 5, 30)
+
+
+def ordered_slots() -> tuple[Any, list[int]]:
+    """Three timers in slot 4, one in slot 5, and two that are due."""
+    return armed(SortedHashedWheel(wheel_size=8, start=9), 28, 12, 20, 13, 9, 5)
+
+
 def hierarchical() -> tuple[Any, list[int]]:
     return armed(HierarchicalWheel(tick=10, wheel_size=4, start=125), 139, 333, 129)
 
@@ -238,6 +249,15 @@ ROWS: list[tuple[Make, int, list[Row], list[Row]]] = [
     (coarsening, 2, [59 * 8**8, 60 * 8**8 - 1, 60 * 8**8, 2**62], [59 * 8**8 - 1, 10**6]),
     (coarsening, 3, [0, 1001, 2**40], []),
     (coarsening, 4, [62 * 8**8, 63 * 8**8, 2**62], [62 * 8**8 - 1]),
+    (ordered, 0, [30, LIMIT], [29]),
+    (ordered, 1, [0, 30], [31]),
+    (ordered, 2, [5, 50], [4, 51]),
+    (ordered_slots, 0, [20, 36], [12, 27, 29]),
+    (ordered_slots, 1, [12, 20], [4, 28, 13]),
+    (ordered_slots, 2, [12, 28], [36, 21]),
+    (ordered_slots, 3, [21], [5, 14]),
+    (ordered_slots, 4, [5, 8], [4, 10]),
+    (ordered_slots, 5, [0, 9], [10]),
     (hierarchical, 0, [130, 139], [129, 140, 170]),
     (hierarchical, 1, [320, 479], [319, 480]),
     (hierarchical, 2, [134], [135]),  # less than a tick from now

@@ -143,6 +143,11 @@ def filled(setting: Setting, spread: int | None = None) -> tuple[Any, np.ndarray
     return timer, timer.schedule_many(setting.random.integers(1, spread, setting.n))
 
 
+def on_a_small_wheel(setting: Setting) -> Setting:
+    """The setting with more timers than slots, unless it has a wheel size."""
+    return setting if setting.wheel_size else replace(setting, wheel_size=min(WHEEL_SIZES))
+
+
 def few_delays(setting: Setting) -> tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """A timer with n pending timers of a few distinct delays, armed one round a unit; their
     handles; and the delays.
@@ -207,6 +212,16 @@ def schedule_behind_all(setting: Setting) -> Measured:
     timer.schedule_many(np.arange(setting.n))
     latest = setting.n + np.arange(min(SAMPLE, setting.n // 4))
     return counted(timer, lambda: timer.schedule_many(latest)), latest.size
+
+
+@workload("schedule", Load.MANY_ROTATIONS, N=SIZES, wheel_size=WHEEL_SIZES)
+def schedule_over_many_rotations(setting: Setting) -> Measured:
+    return schedule_at_random(on_a_small_wheel(setting))
+
+
+@workload("reschedule", Load.MANY_ROTATIONS, N=SIZES, wheel_size=WHEEL_SIZES)
+def rearm_over_many_rotations(setting: Setting) -> Measured:
+    return rearm_at_random(on_a_small_wheel(setting))
 
 
 @workload("schedule", Load.FEW_DELAYS)

@@ -28,6 +28,10 @@ FIXED_BYTES = {
     "dense-wheel()": 92_736,
     "linux-wheel()": 14_048,
     "duration-lists()": 80,
+    "ordered-list()": 72,
+    "sorted-hashed-wheel(512)": 12_504,
+    "sorted-hashed-wheel(1)": 112,
+    "sorted-hashed-wheel(6)": 232,
 }
 """Beside the places: 24 for each bucket, and 8 for each cell (the kernel's State lists them). In
 the dense wheel 64 for each line of the header, one for each bucket and one more.

@@ -18,6 +18,7 @@ import numpy as np
 
 from timers.errors import InvariantError
 from timers.kernels.bitmap import WORD_BITS, mark, unmark, words_for
+from timers.kernels.counters import COMPARISONS, count
 from timers.kernels.handles import (
     FIRST_GENERATION,
     LAST_GENERATION,
@@ -196,6 +197,22 @@ def link(nodes, bucket, i):
     nodes[i]["prev"] = tail
     nodes[tail]["next"] = i
     nodes[head]["prev"] = i
+
+
+@jit
+def link_sorted(nodes, counters, bucket, i):
+    """Insert a row into a bucket that is sorted by deadline, searching from the rear.
+
+    Of equal deadlines, it becomes the last.
+    """
+    after = np.int64(bucket)
+    while nodes[after]["prev"] != bucket:
+        before = nodes[after]["prev"]
+        count(counters, COMPARISONS, 1)
+        if nodes[before]["deadline"] <= nodes[i]["deadline"]:
+            break
+        after = np.int64(before)
+    link(nodes, after, i)
 
 
 @inlined
