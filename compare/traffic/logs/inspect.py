@@ -121,7 +121,7 @@ def inspect(name: str, layout: Layout) -> Inspection:
     """Look at the beginning of the first file of a log. Raises LogError."""
     log = open_log(expand([name])[0], layout)
     sample = _sample(log)
-    known = known_format(log.columns)
+    known = known_format(sample.keys() or log.columns)
     guesses = _roles(log, sample, known)
     columns = (_column(name, sample.get(name, ()), log.point) for name in log.columns)
     form = guesses.get("time") and (
@@ -183,7 +183,9 @@ def _form(log: Log, sample: _Sample, column: str) -> str | None:
 
 def _roles(log: Log, sample: _Sample, known: Known | None) -> dict[str, str]:
     """The columns for the time and the other roles, and what is known about them."""
-    likely = {role: _by_name(log.columns, names) for role, names in _NAMES.items()}
+    # Not those that cannot be read, or occur twice.
+    columns = [name for name in log.columns if name in sample] if sample else log.columns
+    likely = {role: _by_name(columns, names) for role, names in _NAMES.items()}
     times = [name for name in likely["time"] if _may_be_time(log, sample, name)]
     times += [name for name in sample if _looks_like_time(sample[name])]
     likely["duration"] = [
@@ -199,7 +201,7 @@ def _roles(log: Log, sample: _Sample, known: Known | None) -> dict[str, str]:
         given = {"duration": known.duration, "end": known.end, "where": known.where}
         given["time_format"] = known.time_format
         roles = {role: value for role, value in given.items() if value}
-        likely["key"] = [name for name in known.keys if name in log.columns] + likely["key"]
+        likely["key"] = [name for name in known.keys if name in columns] + likely["key"]
     if times:
         roles["time"] = times[0]
     if not roles.keys() & {"duration", "end"}:
