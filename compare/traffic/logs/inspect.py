@@ -191,7 +191,6 @@ def _roles(log: Log, sample: _Sample, known: Known | None) -> dict[str, str]:
     likely["duration"] = [
         name for name in likely["duration"] if _may_be_duration(log, sample, name)
     ]
-    likely["end"] = [name for name in likely["end"] if _may_be_time(log, sample, name)]
     roles: dict[str, str] = {}
     if known is not None:
         names = [
@@ -204,6 +203,13 @@ def _roles(log: Log, sample: _Sample, known: Known | None) -> dict[str, str]:
         likely["key"] = [name for name in known.keys if name in columns] + likely["key"]
     if times:
         roles["time"] = times[0]
+        # An end is read in the format of the time.
+        form = _form(log, sample, times[0])
+        likely["end"] = [
+            name
+            for name in likely["end"]
+            if _form(log, sample, name) == form or not any(sample.get(name, ()))
+        ]
     if not roles.keys() & {"duration", "end"}:
         roles |= _pair(sample, roles.get("time", ""))
     wanted = ("key",) if roles.keys() & {"duration", "end", "id"} else ("duration", "end", "key")

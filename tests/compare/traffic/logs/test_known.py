@@ -286,6 +286,8 @@ def test_columns_without_such_values_are_not_taken(tmp_path):
         "duration": "duration",
         "key": "user",
     }
+    log.write_text(f"start,end,finish,stop\n{BASE},yes,2024-05-01T10:00:01Z,{BASE + 1}\n")
+    assert inspect(str(log), ANY).guesses == {"time": "start", "end": "stop"}
     log.write_text(f"ts,took,took\n{BASE},1,2\n")  # which of the two?
     assert inspect(str(log), ANY).guesses == {"time": "ts"}
 
