@@ -278,6 +278,23 @@ def test_a_command_that_times_most_requests_out_has_a_warning(tmp_path, capsys):
     assert inspect(str(log), ANY).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("name", "statuses"), [("alb.log", "504 -"), ("elb.log", "504 0")], ids=["alb", "elb"]
+)
+def test_gateway_timeouts_of_load_balancers_time_out(tmp_path, monkeypatch, capsys, name, statuses):
+    """294 slow answers and 11 requests that no target answered, whose time is -1."""
+    monkeypatch.chdir(tmp_path)
+    line = (Path(__file__).with_name("samples") / name).read_text().splitlines()[0]
+    before, _, behind = re.split(r"(?<= )(\S+ \S+ \S+ 200 200) ", line)
+    took = ["0.001 0.200 0.001 200 200"] * 600 + ["0.001 5.500 0.001 200 200"] * 294
+    took += [f"0.001 -1 -1 {statuses}"] * 11
+    Path("log").write_text("\n".join(f"{before}{times} {behind}" for times in took))
+    assert main(["inspect", "log"]) == 0
+    assert main(commands(capsys.readouterr().out)[0]) == 0
+    description = open_trace("requests.trace").description
+    assert (description.armed, description.armed - description.answered) == (905, 305)
+
+
 def test_columns_without_such_values_are_not_taken(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text(f"start,latency,end,client,user,duration\n{BASE},low,yes,-,u,1.5s\n")
