@@ -18,23 +18,31 @@ from compare.trial.results.schema import Row
 from timers.registry import names as timers
 
 
-def table(rows: list[Row]) -> str:
-    """The medians in Markdown, with the largest ratio of two samples of one figure."""
+def table(rows: list[Row], order: list[str]) -> str:
+    """The medians in Markdown; spread is the largest ratio of two samples of one figure.
+
+    A timer without figures has a line with the reason below the table.
+    """
     sizes = sorted({row.size for row in rows})
     columns = [(size, subject) for size in sizes for subject in SUBJECTS]
     lines = [["timer", *(f"{SUBJECTS[subject]}, {size:,}" for size, subject in columns), "spread"]]
-    notes = []
-    for label in dict.fromkeys(row.contestant for row in rows):
-        mine = [row for row in rows if row.contestant == label and row.metric == METRIC]
+    lines.append(["---"] * len(lines[0]))
+    notes = [f"{row.contestant}, {row.size:,}: {row.note}" for row in rows if row.note]
+    for label in order:
         samples = [
-            [row.value for row in mine if (row.size, row.subject) == column and row.value]
+            [
+                row.value
+                for row in rows
+                if (row.contestant, row.metric, row.size, row.subject) == (label, METRIC, *column)
+                and row.value
+            ]
             for column in columns
         ]
-        spread = max((max(each) / min(each) for each in samples if each), default=0.0)
-        cells = [formats.significant(median(each)) if each else "-" for each in samples]
-        lines.append([label, *cells, f"{spread:.1f}"])
-        notes += [f"{label}: {row.note}" for row in mine if row.note]
-    lines.insert(1, ["---"] * len(lines[0]))
+        if any(samples):
+            spread = max(max(each) / min(each) for each in samples if each)
+            several = any(len(each) > 1 for each in samples)
+            cells = [formats.significant(median(each)) if each else "" for each in samples]
+            lines.append([label, *cells, f"{spread:.1f}" if several else ""])
     return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", *notes])
 
 
@@ -65,7 +73,7 @@ def main() -> None:
             given.out.write_text(json.dumps(bench.rows))
 
     bench.run(lambda step: print(step, file=sys.stderr), store)
-    print(table(bench.rows))
+    print(table(bench.rows, [*(peer.name for peer in bench.peers), *given.timers]))
 
 
 if __name__ == "__main__":
