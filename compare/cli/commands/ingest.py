@@ -81,6 +81,11 @@ READING = options.together(
         default="auto",
     ),
     options.option(
+        "--year",
+        options.INTEGER,
+        "Year of the first line, if times have none (default: from the file's modification time).",
+    ),
+    options.option(
         "--time-zone",
         "NAME",
         "Zone of times without one, such as Europe/Berlin (default: UTC).",

@@ -40,14 +40,14 @@ class Guess(NamedTuple):
 GUESSES = {
     "requests": Guess(
         (
-            *("time", "time_format", "time_is", "duration", "duration_unit", "end"),
+            *("time", "time_format", "year", "time_is", "duration", "duration_unit", "end"),
             *("id", "event", "starts", "ends", "where"),
         ),
         "duration",
         "timeout",
         "5s",
     ),
-    "touches": Guess(("time", "time_format", "key"), "key", "idle", "30s"),
+    "touches": Guess(("time", "time_format", "year", "key"), "key", "idle", "30s"),
 }
 
 

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -152,6 +153,8 @@ def _ingested(kind: str, log: str, delay: str) -> str:
     name = Path(re.sub(r"[*?\[\]]|\.(gz|bz2|zst)$", "", Path(log).name)).stem.strip("-") or "log"
     out = str(runs / TRACES / f"{name}.{kind}")
     Path(out).parent.mkdir(parents=True, exist_ok=True)
-    chosen = {"where": (found["where"],)} if "where" in found else {}
+    chosen: dict[str, Any] = {"where": (found["where"],)} if "where" in found else {}
+    if (year := found.pop("year", "")).isdigit():  # else it is asked for
+        chosen["year"] = int(year)
     ingest_log(kind, {**found, **chosen, guess.delay: delay, "log": log, "out": out, "force": True})
     return out

@@ -85,6 +85,7 @@ class Block(NamedTuple):
     length: int  # lines that begin in these bytes; or the number of a row group
     data: bytes | None = None  # of a stream
     too_long: bool = False  # whether it is a line that is not read; its data is empty then
+    year: Any = None  # of times without one, at its beginning: `numbers.Year`
     context: Any = None  # of a format: what the bytes before say, or the rows themselves
 
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,18 +34,21 @@ from compare.traffic.logs.choice import parse_condition
 from compare.traffic.logs.formats import FORMATS
 from compare.traffic.logs.formats.arrow import ArrowLog, ArrowStream
 from compare.traffic.logs.formats.base import Layout, Log, Roles
-from compare.traffic.logs.inspect import SAMPLE, values
+from compare.traffic.logs.inspect import SAMPLE, first_second, values, year_of_file
 from compare.traffic.logs.job import MOST_ROWS, Job, Result, TooManyRows, ingest_here
 from compare.traffic.logs.numbers import (
     VALID,
     Assumed,
+    Year,
     check_directives,
     check_zone,
+    has_day,
+    lacks_year,
     read_times,
 )
 from compare.traffic.logs.on_spark import ingest_on_spark
 from compare.traffic.logs.opening import ANY, open_log
-from compare.traffic.logs.reading import Reading, Seen
+from compare.traffic.logs.reading import Reading, Seen, time_text
 from compare.traffic.logs.rows import KINDS, NONE, QUOTE, Meaning
 from compare.traffic.logs.time_formats import EPOCHS, FORMS, guess_form
 from compare.traffic.tapes.trace import MAX_SHARDS, Trace, UnfinishedTrace, new_trace, open_trace
@@ -62,7 +64,7 @@ MOST_BYTES = 1 << 29
 MOST_READ = MOST_ROWS // 4
 """The largest `limit`: rows that are sorted in this process, even if they have ids."""
 
-_CHOICES = ("time_zone", "where", "limit", "longest_line")
+_CHOICES = ("year", "time_zone", "where", "limit", "longest_line")
 """Fields of LogOptions that the manifest records if they are given."""
 
 
@@ -85,6 +87,7 @@ class LogOptions:
     columns: tuple[str, ...] = ()  # of a CSV log without a header
     pattern: str | None = None  # of a line, with named groups: its columns
     time_format: str = "auto"  # or one of FORMS, or a format of strptime
+    year: int | None = None  # of the first line of each file; else that of its modification
     time_zone: str | None = None  # of times without one, such as "Europe/Berlin"; UTC if not given
     shards: int = 1
     strict: bool = False  # whether a rejected row is an error
@@ -105,6 +108,8 @@ class LogOptions:
             raise IngestError("--pattern describes the lines, so --log-format cannot be given")
         if self.time_zone is not None:
             check_zone(self.time_zone)
+        if self.year is not None:
+            check_integer(IngestError, "year", self.year, 1970, 9999)
         if self.limit is not None:
             check_integer(IngestError, "limit", self.limit, 1, MOST_READ)
         check_integer(IngestError, "longest line", self.longest_line, BLOCK, MOST_BYTES)
@@ -254,16 +259,20 @@ def _ingest(
                     " to a file"
                 )
         form, guessed = _time_form(logs, options)
-        choice: dict[str, Any] = {"where": where, "assumed": _assumed(options)}
+        years = _first_years(logs, options, form, names)
+        choice: dict[str, Any] = {"where": where, "assumed": Assumed(zone=options.time_zone or "")}
         meaning = Meaning(
             roles, options.unit, units, form, guessed, options.shards, **meant, **choice
         )
-        logs = _in_order(logs, meaning)
+        logs = _in_order(logs, meaning, years)
         name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-        job = Job(name, tuple(logs), meaning, unfinished.directory, options.limit)
+        of_files = tuple(years[log.name] for log in logs) if years else ()
+        job = Job(name, tuple(logs), meaning, unfinished.directory, options.limit, of_files)
         with errors_as(IngestError, f"{CANNOT_WRITE} to {unfinished.directory.parent}"):
             result = _run(job, unfinished, *((options.master, session) if files == names else ()))
         _check_presence(logs, roles, result.seen)
+        if years and options.year is None:
+            _check_years(logs, result, years, options.unit)
         rows = sum(shard.starts + shard.arms for shard in result.shards)
         kinds = {kind: result.kinds.get(kind, 0) for kind in KINDS}
         rows += sum(kinds.values())
@@ -416,19 +425,50 @@ def _time_form(logs: Sequence[Log], options: LogOptions) -> tuple[str, bool]:
     )
 
 
-def _assumed(options: LogOptions) -> Assumed:
-    # A log may come from a zone that is ahead of UTC.
-    before = datetime.now(UTC).replace(tzinfo=None) + timedelta(days=1)
-    return Assumed(before, options.time_zone or "")
+def _first_years(
+    logs: Sequence[Log], options: LogOptions, form: str, names: Sequence[str]
+) -> dict[str, Year]:
+    """The year of the first time of each file; none if the times have years."""
+    if not lacks_year(form):
+        return {}
+    years = {}
+    for log in logs:
+        second = first_second(log, options.time, form)
+        year = options.year or year_of_file(log, second)
+        # A copy of a file elsewhere has another time.
+        if year is None or (options.year is None and log.name not in expand(list(names))):
+            raise IngestError(
+                f"the times of {log.name} have no year, and there is no file whose time of"
+                " modification has it; give --year, that of the first line"
+            )
+        if not has_day(year, second):
+            raise IngestError(f"{log.name} begins on 29 February, which {year} does not have")
+        years[log.name] = Year(year, second)
+    return years
 
 
-def _in_order(logs: list[Log], meaning: Meaning) -> list[Log]:
+def _check_years(logs: Sequence[Log], result: Result, years: Mapping[str, Year], unit: str) -> None:
+    """Raise IngestError if the log goes on after its files were written."""
+    last = max((shard.last_time or 0 for shard in result.shards), default=0)
+    written = max(Path(log.name).stat().st_mtime for log in logs)
+    if last / 10 ** EXPONENTS[unit] > written + 2 * 86_400:
+        name = logs[0].name
+        raise IngestError(
+            f"if {name} begins in {years[name].year}, it ends on {time_text(last, unit)[:10]},"
+            " after it was written; give --year, that of the first line"
+        )
+
+
+def _in_order(logs: list[Log], meaning: Meaning, years: Mapping[str, Year]) -> list[Log]:
     """The files in the order of their first times, whatever their names."""
 
     def first_time(log: Log) -> tuple[int, str]:
+        assumed = meaning.assumed
+        if years:
+            assumed = assumed._replace(year=years[log.name])
         for text in islice(values(log, meaning.roles["time"]), SAMPLE):
             texts = pa.array([text.encode()])
-            time = read_times(texts, meaning.form, meaning.unit, log.point, meaning.assumed)
+            time = read_times(texts, meaning.form, meaning.unit, log.point, assumed)
             if time.flags[0] == VALID:
                 return int(time.whole[0]), log.name
         return NONE, log.name

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from datetime import UTC, datetime, timedelta
+from itertools import chain, islice
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -19,7 +21,18 @@ import pyarrow as pa
 from compare.traffic.logs.blocks import LogError, expand
 from compare.traffic.logs.formats.base import Layout, Log
 from compare.traffic.logs.known import Known, known_format, split_unit, unit_in_name
-from compare.traffic.logs.numbers import ABSENT, ONE, VALID, read_durations, read_times, with_value
+from compare.traffic.logs.numbers import (
+    ABSENT,
+    ONE,
+    VALID,
+    first_in_year,
+    has_day,
+    lacks_year,
+    moment_in,
+    read_durations,
+    read_times,
+    with_value,
+)
 from compare.traffic.logs.opening import open_log
 from compare.traffic.logs.time_formats import NUMBER, guess_form, looks_like_time
 from compare.traffic.tapes.units import EXPONENTS
@@ -117,6 +130,27 @@ def values(log: Log, column: str) -> Iterator[str]:
             yield from (text for text in _texts(records.texts["time"]) if text is not None)
 
 
+def first_second(log: Log, column: str, form: str) -> int:
+    """The first time without a year, in seconds since the year began, as if it were 2000; or 0."""
+    for text in islice(values(log, column), SAMPLE):
+        second = first_in_year(pa.array([text.encode()]), form)
+        if second is not None:
+            return second
+    return 0
+
+
+def year_of_file(log: Log, second: int) -> int | None:
+    """The last year in which a time is before the modification of a file; None without a file."""
+    if log.source.stream is not None or not Path(log.name).is_file():
+        return None
+    # Its clocks may be ahead of UTC.
+    end = datetime.fromtimestamp(Path(log.name).stat().st_mtime, UTC) + timedelta(days=1)
+    for year in range(end.year, end.year - 9, -1):  # eight may lie between two leap days
+        if has_day(year, second) and moment_in(year, second) < end.replace(tzinfo=None):
+            return year
+    return None
+
+
 def inspect(name: str, layout: Layout) -> Inspection:
     """Look at the beginning of the first file of a log. Raises LogError."""
     log = open_log(expand([name])[0], layout)
@@ -127,6 +161,9 @@ def inspect(name: str, layout: Layout) -> Inspection:
     form = guesses.get("time") and (
         guesses.get("time_format") or _form(log, sample, guesses["time"])
     )
+    if form and lacks_year(form):
+        year = year_of_file(log, first_second(log, guesses["time"], form))
+        guesses["year"] = str(year) if year else "YEAR"
     units: tuple[str, ...] = ()
     unit, assumed = "", False
     if "duration" in guesses:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from compare.base.executors import Stopping, Threads, until_stopping
 from compare.traffic.logs.blocks import Block
 from compare.traffic.logs.formats.base import Log
+from compare.traffic.logs.numbers import Year, year_behind
 from compare.traffic.logs.reading import Seen
 from compare.traffic.logs.rows import NO_POSITIONS, Meaning, Parsed, interpret
 from compare.traffic.logs.shards import Rejected, ends_without_start, write_shard
@@ -46,6 +47,7 @@ class Job(NamedTuple):
     meaning: Meaning
     directory: Path  # of the trace
     limit: int | None = None  # lines or records that are read, in this process alone
+    years: tuple[Year, ...] = ()  # of the first line of each file, if times have no year
 
     def blocks(self) -> Iterator[Place]:
         """All blocks of all files."""
@@ -54,16 +56,22 @@ class Job(NamedTuple):
 
     def blocks_of(self, file: int) -> Iterator[Place]:
         """All blocks of a file."""
-        for block in self.logs[file].blocks():
-            yield Place(file, block)
+        log, year = self.logs[file], self.years[file] if self.years else None
+        for block in log.blocks():
+            yield Place(file, block._replace(year=year))
+            if year is not None:  # the order of the log decides, so it is read once more
+                for records in log.read(block, {"time": self.meaning.roles["time"]}):
+                    year = year_behind(records.texts["time"], self.meaning.form, year)
 
     def read(
         self, place: Place, unmatched: Int64s = NO_POSITIONS, limit: int | None = None
     ) -> Iterator[Parsed]:
         """Read the parts of a block; see `interpret`."""
-        log, first = self.logs[place.file], place.position
+        log, first, year = self.logs[place.file], place.position, place.block.year
         for records in log.read(place.block, self.meaning.roles):
-            yield interpret(log, records, self.meaning, first, unmatched, limit)
+            yield interpret(log, records, self.meaning, first, unmatched, limit, year)
+            if year is not None:
+                year = year_behind(records.texts["time"], self.meaning.form, year)
             first += records.total
             if limit is not None:
                 limit -= records.total

@@ -6,12 +6,12 @@ that no digit goes through a float. Arrow parses times. Its `strptime` turns 31 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from compare.traffic.logs.time_formats import EPOCHS, FORMS, MONTHS, NUMBER, ZONE
 from compare.traffic.tapes.units import EXPONENTS, SUFFIXES
-from timers.arrays import Int64s
+from timers.arrays import Bools, Int64s
 from timers.errors import ParameterError
 from timers.kernels.jit import long_entry
 from timers.limits import LIMIT
@@ -37,6 +37,7 @@ VALID, MORE, NEGATIVE, ABSENT = 1, 2, 4, 8
 negative; there is no value."""
 NO_ZONE = -(2**15)
 """The offset of a time without a zone."""
+_UTC = ("UTC", "GMT", "Z")
 MISSING = ("", "-")
 """Texts that mean no value."""
 
@@ -93,14 +94,30 @@ class Numbers(NamedTuple):
     zone: npt.NDArray[np.int16]  # of times
 
 
+class Year(NamedTuple):
+    """The year of times without one, which are in the order of the log, and the last such time.
+
+    A time that is more than 30 days before the last one is in the next year. One that is more than
+    335 days behind is of the year before: it comes late, after the turn of the year.
+    """
+
+    year: int
+    last: int  # seconds since the year began, as if it were 2000
+
+
 class Assumed(NamedTuple):
     """Defaults for a missing year and zone."""
 
-    before: datetime = datetime.max  # without a year, it is in the latest one in which it is before
+    year: Year = Year(2000, 0)  # at the beginning
     zone: str = ""  # without a zone, it is in this one; UTC if empty
 
 
 _USUAL = Assumed()
+_DAY, _LEAP_DAY = 86_400, 59
+"""Seconds of a day; the place of 29 February in a year."""
+_START_OF_2000 = 946_684_800
+_DISORDER, _LATE = 30 * _DAY, 335 * _DAY
+"""Seconds between two times without a year; see `Year`."""
 
 _One = tuple[int, int, int, int]
 """The number in one text: whole, fraction, flags and zone."""
@@ -127,13 +144,94 @@ def read_times(
         parse_number = partial(_number, places=places, point=point)
         return _read_numbers(texts, point, places, parse_number, few=few)
     places = EXPONENTS[unit]
-    numbers = _empty(len(texts)) if few else _moments(texts, form, places, assumed.before)
-    parse = partial(_strptime, before=assumed.before) if "%" in form else _matched
-    numbers = _parse_rest(texts, numbers, partial(parse, form=form, places=places))
+    numbers = _parsed(texts, form, places, named=bool(assumed.zone), few=few)
+    if lacks_year(form):
+        years, _ = _years(numbers, places, assumed.year)
+        _in_years(numbers, years, places)
     if assumed.zone:
         _in_zone(numbers, assumed.zone, places)
     numbers.flags[numbers.whole < 0] |= NEGATIVE
     return numbers
+
+
+def read_ends(
+    texts: pa.Array, form: str, unit: str, point: str, assumed: Assumed, start: Int64s
+) -> Numbers:
+    """The times as `read_times`; without a year, each is in the year of its start or the next."""
+    places = EXPONENTS[unit]
+    if not lacks_year(form):
+        return read_times(texts, form, unit, point, assumed)
+    earliest = start - _DISORDER * 10**places
+    years = earliest.view(f"datetime64[{unit}]").astype("datetime64[Y]").astype(np.int64) + 1970
+    ends = []
+    for more in (0, 1):
+        numbers = _parsed(texts, form, places, named=bool(assumed.zone))
+        _in_years(numbers, years + more, places)
+        if assumed.zone:
+            _in_zone(numbers, assumed.zone, places)
+        ends.append(numbers)
+    this, following = ends
+    is_this = (this.flags & VALID > 0) & (this.whole >= earliest)
+    pairs: Iterable[tuple[Any, Any]] = zip(this, following, strict=True)
+    return Numbers._make(np.where(is_this, first, second) for first, second in pairs)
+
+
+def lacks_year(form: str) -> bool:
+    """Return whether times in a format of strptime have no year."""
+    return "%" in form and not re.search("%[cxyYG]", form)
+
+
+def first_in_year(text: pa.Array, form: str) -> int | None:
+    """The seconds since the year began, as if it were 2000, of one text; None if it is no time."""
+    numbers = _parsed(text, form, 0, named=True, few=True)
+    return int(_in_2000(numbers, 0)[0]) if numbers.flags[0] & VALID else None
+
+
+def year_behind(texts: pa.Array, form: str, year: Year) -> Year:
+    """The year behind some times without one."""
+    return _years(_parsed(texts, form, 0, named=True), 0, year)[1]
+
+
+def has_day(year: int, second: int) -> bool:
+    """Return whether a year has a time of 2000."""
+    return second // _DAY != _LEAP_DAY or bool(_is_leap(np.array([year]))[0])
+
+
+def moment_in(year: int, second: int) -> datetime:
+    """The time in a year that has its day."""
+    return (datetime(2000, 1, 1) + timedelta(seconds=second)).replace(year=year)
+
+
+def _is_leap(years: Int64s) -> Bools:
+    leap: Bools = (years % 4 == 0) & ((years % 100 != 0) | (years % 400 == 0))
+    return leap
+
+
+def _in_2000(numbers: Numbers, places: int) -> Int64s:
+    """The seconds since 2000 began on the clocks of the times."""
+    minutes = np.where(numbers.zone == NO_ZONE, 0, numbers.zone).astype(np.int64)
+    seconds: Int64s = numbers.whole // 10**places + 60 * minutes - _START_OF_2000
+    return seconds
+
+
+def _years(numbers: Numbers, places: int, year: Year) -> tuple[Int64s, Year]:
+    """The year of each time that was read as in 2000, and that behind them."""
+    valid = np.flatnonzero(numbers.flags & VALID)
+    seconds = _in_2000(numbers, places)[valid]
+    jumps = np.diff(seconds, prepend=year.last)
+    found = year.year + np.cumsum((jumps < -_DISORDER).astype(np.int64) - (jumps > _LATE))
+    years = np.full(len(numbers.whole), year.year)
+    years[valid] = found
+    return years, Year(int(found[-1]), int(seconds[-1])) if len(valid) else year
+
+
+def _in_years(numbers: Numbers, years: Int64s, places: int) -> None:
+    """Move times that were read as in 2000 into their years. Unsets the flag of a missing day."""
+    day, leap = _in_2000(numbers, places) // _DAY, _is_leap(years)
+    numbers.flags[(day == _LEAP_DAY) & ~leap] = 0
+    starts = (years - 1970).view("datetime64[Y]").astype("datetime64[s]").astype(np.int64)
+    move = starts - _START_OF_2000 - _DAY * ((day > _LEAP_DAY) & ~leap)
+    numbers.whole[:] += np.where(numbers.flags & VALID, move, 0) * 10**places
 
 
 def check_zone(name: str) -> None:
@@ -257,14 +355,21 @@ def _decimals(bounds, characters, point, places, whole, fraction, flags):  # typ
         flags[row] = VALID
 
 
-def _moments(texts: pa.Array, form: str, places: int, before: datetime) -> Numbers:
+def _parsed(texts: pa.Array, form: str, places: int, *, named: bool, few: bool = False) -> Numbers:
+    """Read times; without a year, as in 2000. See `_strptime` for `named`."""
+    numbers = _empty(len(texts)) if few else _moments(texts, form, places)
+    parse = partial(_strptime, named=named) if "%" in form else _matched
+    return _parse_rest(texts, numbers, partial(parse, form=form, places=places))
+
+
+def _moments(texts: pa.Array, form: str, places: int) -> Numbers:
     """Read times by Arrow. Sets no flag for a text that has another form."""
     head, tail = pc.ascii_trim(texts.view(pa.string()), " ").view(pa.binary()), None
     if form in _HEADS:
         length, form = _HEADS[form]
         tail = pc.binary_slice(head, length, _LONGEST).view(pa.string())
         head = pc.replace_substring(pc.binary_slice(head, 0, length), b"T", b" ")
-    seconds = _seconds(head.view(pa.string()), form, before)
+    seconds = _seconds(head.view(pa.string()), form)
     numbers = _empty(len(texts))
     read = seconds.is_valid()
     if tail is not None:
@@ -282,7 +387,7 @@ def _moments(texts: pa.Array, form: str, places: int, before: datetime) -> Numbe
     return numbers
 
 
-def _seconds(texts: pa.Array, form: str, before: datetime) -> pa.Array:
+def _seconds(texts: pa.Array, form: str) -> pa.Array:
     """The seconds since 1970; null for a text that does not print as itself."""
     dated = _with_year(form)
     if not {*re.findall("%.", dated)} <= {*_PRINTED, "%b"}:
@@ -291,12 +396,7 @@ def _seconds(texts: pa.Array, form: str, before: datetime) -> pa.Array:
         return _exact(texts, form).cast(pa.int64())
     # In syslog, a day below 10 has a space in place of the zero.
     texts = pc.replace_substring(texts, "  ", " 0")
-    last, earlier = (
-        _exact(pc.binary_join_element_wise(str(year), texts, " "), dated)
-        for year in (before.year, before.year - 1)
-    )
-    last = pc.if_else(pc.less(last, pa.scalar(before, last.type)), last, None)
-    return pc.coalesce(last, earlier).cast(pa.int64())
+    return _exact(pc.binary_join_element_wise("2000", texts, " "), dated).cast(pa.int64())
 
 
 def _exact(texts: pa.Array, form: str) -> pa.Array:
@@ -377,19 +477,28 @@ def check_directives(form: str) -> None:
 
 
 def _with_year(form: str) -> str:
-    return form if re.search("%[cxyYG]", form) else f"%Y {form}"
+    return f"%Y {form}" if lacks_year(form) else form
 
 
-def _strptime(text: str, form: str, places: int, before: datetime) -> _One:
-    """A time in a format of strptime."""
-    dated = _with_year(form)
-    # Eight years may lie between two leap days.
-    for year in [""] if dated == form else [f"{before.year - back} " for back in range(9)]:
-        with suppress(ValueError):
-            moment = datetime.strptime(year + text, dated)
-            if not year or moment.replace(tzinfo=None) < before:
+def _strptime(text: str, form: str, places: int, *, named: bool) -> _One:
+    """A time in a format of strptime.
+
+    %Z stands for UTC, GMT, Z or an offset. If zones may be `named`, any other name counts as none:
+    its time has the zone that is assumed.
+    """
+    text = text if (dated := _with_year(form)) == form else f"2000 {text}"
+    moment = None
+    with suppress(ValueError):
+        moment = datetime.strptime(text, dated.replace("%Z", "%z"))
+    for word in re.finditer("[A-Za-z]+", text) if "%Z" in form and moment is None else ():
+        is_utc = word[0] in _UTC
+        if is_utc or named:
+            with suppress(ValueError):
+                zoned = f"{text[: word.start()]}+0000{text[word.end() :]}"
+                moment = datetime.strptime(zoned, dated.replace("%Z", "%z"))
+                moment = moment if is_utc else moment.replace(tzinfo=None)
                 break
-    else:
+    if moment is None:
         return _NONE
     offset = moment.utcoffset()
     since = moment.replace(tzinfo=None) - datetime(1970, 1, 1) - (offset or timedelta())

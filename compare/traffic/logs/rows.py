@@ -24,7 +24,9 @@ from compare.traffic.logs.numbers import (
     VALID,
     Assumed,
     Numbers,
+    Year,
     read_durations,
+    read_ends,
     read_times,
     with_value,
 )
@@ -131,14 +133,16 @@ def interpret(
     first: int,
     unmatched: Int64s = NO_POSITIONS,
     limit: int | None = None,
+    year: Year | None = None,
 ) -> Parsed:
     """Interpret a part of a block. A pure function of its records.
 
     `first` is the position of its first row. Rows at the positions `unmatched` are rejected. With a
-    `limit`, no more lines or records are used.
+    `limit`, no more lines or records are used. Times without a year begin in `year`.
     """
     texts, form = records.texts, meaning.form
-    time = read_times(texts["time"], form, meaning.unit, log.point, meaning.assumed)
+    assumed = meaning.assumed._replace(year=year) if year else meaning.assumed
+    time = read_times(texts["time"], form, meaning.unit, log.point, assumed)
     low, high = 0, LIMIT
     if meaning.guessed and form in EPOCHS:
         low, high = guessed_range(form, meaning.unit)
@@ -165,7 +169,7 @@ def interpret(
     position = first + records.number.astype(np.int64)
     chosen = np.ones(len(start), np.bool_)
     if meaning.value == "end":
-        ended = read_times(texts["end"], form, meaning.unit, log.point, meaning.assumed)
+        ended = read_ends(texts["end"], form, meaning.unit, log.point, assumed, start)
         present = ended.flags & ABSENT == 0
         end = np.where(present, ended.whole, NONE)
         problems |= {

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +19,8 @@ from compare.traffic.logs import blocks
 from compare.traffic.logs.blocks import LogError, file_blocks, load, open_source
 from compare.traffic.logs.formats import FORMATS
 from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
+from compare.traffic.logs.inspect import inspect
+from compare.traffic.logs.opening import ANY
 from compare.traffic.tapes.tape import CANCEL, START, joined
 from compare.traffic.tapes.trace import TraceError, open_trace
 from tests.compare import made_logs as logs
@@ -469,22 +471,73 @@ def test_date_and_time_in_two_columns(touches, tmp_path, csv_log):
         touches(tmp_path / "log", time="date,time", out="other")
 
 
-def test_times_without_a_year_are_in_the_latest_one(touches, tmp_path, monkeypatch):
-    now = datetime(2025, 3, 1, 12, tzinfo=UTC)
-    clock = SimpleNamespace(now=lambda zone: now)
-    monkeypatch.setattr("compare.traffic.logs.ingest.datetime", clock)
+@pytest.mark.parametrize(
+    ("first", "written", "year"),
+    [
+        ("Mar  1 12:00:00", datetime(2025, 3, 1, 12), 2025),
+        ("Mar  2 11:59:59", datetime(2025, 3, 1, 12), 2025),  # in a zone ahead of UTC
+        ("Mar  2 12:00:01", datetime(2025, 3, 1, 12), 2024),
+        ("Feb 29 00:00:00", datetime(2025, 3, 1, 12), 2024),
+        ("Feb 29 00:00:00", datetime(2103, 3, 1, 12), 2096),  # 2100 is not a leap year
+        ("Jan  1 00:00:00", datetime(2024, 12, 31, 23), 2025),
+    ],
+)
+def test_the_first_year_is_that_of_the_file(touches, tmp_path, first, written, year):
     log = tmp_path / "log"
-    # A log from a zone that is ahead of UTC may be up to a day ahead.
-    times = [
-        now - timedelta(days=300),
-        now,
-        now + timedelta(hours=23),
-        datetime(2024, 3, 2, 12, 0, 1, tzinfo=UTC),
-    ]
-    log.write_text("".join(f"{time:%b %d %H:%M:%S} host app: text\n" for time in times))
+    log.write_text(f"{first} host app: text\n")
+    os.utime(log, (written.replace(tzinfo=UTC).timestamp(),) * 2)
     done = touches(log, time="time", key="host", unit="s")
-    assert done.trace.load().time.tolist() == sorted(int(time.timestamp()) for time in times)
+    assert datetime.fromtimestamp(done.trace.load().time[0], UTC).year == year
     assert done.reading.time_format == "%b %d %H:%M:%S"
+    assert inspect(str(log), ANY).guesses["year"] == str(year)
+
+
+def test_a_log_without_a_year_goes_on_over_the_turn_of_the_year(touches, tmp_path):
+    log = tmp_path / "log"
+    log.write_text("Dec 31 23:59:59 h\nJan  1 00:00:00 h\nFeb 29 00:00:00 h\nMar  1 00:00:00 h\n")
+    for year, unreadable in ((2023, 0), (2022, 1)):
+        done = touches(log, time="time", key="host", unit="s", year=year, force=True)
+        moments = [datetime.fromtimestamp(second, UTC) for second in done.trace.load().time]
+        dates = [(year, 12, 31), (year + 1, 1, 1), (year + 1, 2, 29), (year + 1, 3, 1)]
+        del dates[2 : 2 + unreadable]
+        assert [(each.year, each.month, each.day) for each in moments] == dates
+        assert done.unreadable == unreadable
+        assert logs.manifest(done.trace)["source"]["year"] == year
+
+
+def test_files_without_years_are_in_the_order_of_their_times(touches, tmp_path):
+    for name, text, written in (("a", "Jan  5", (2024, 1, 6)), ("b", "Dec 30", (2023, 12, 31))):
+        (tmp_path / name).write_text(f"{text} 00:00:00 host x\n")
+        os.utime(tmp_path / name, (datetime(*written, tzinfo=UTC).timestamp(),) * 2)
+    done = touches([tmp_path / "a", tmp_path / "b"], time="time", key="host", unit="s")
+    moments = [datetime.fromtimestamp(second, UTC) for second in done.trace.load().time]
+    assert [moment.year for moment in moments] == [2023, 2024]
+
+
+def test_a_year_is_asked_for_where_it_is_not_known(touches, tmp_path):
+    data = "Oct 11 22:14:15 host x\n"
+    for year in (None, 2021):
+        pipe = tmp_path / f"pipe {year}"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_text, args=(data,))
+        writer.start()
+        if year is None:
+            with one_line(IngestError, "have no year, .*; give --year, that of the first line"):
+                touches(pipe, time="time", key="host", unit="s")
+        else:
+            done = touches(pipe, time="time", key="host", unit="s", year=year)
+            assert datetime.fromtimestamp(done.trace.load().time[0], UTC).year == year
+        writer.join()
+    table = pa.table({"time": ["Oct 11 22:14:15"], "host": ["a"]})
+    with one_line(IngestError, "give --year"):
+        touches(table, "other", time="time", key="host", time_format="%b %d %H:%M:%S")
+    log = tmp_path / "log"
+    log.write_text("Feb 29 22:14:15 host x\n")
+    with one_line(IngestError, "begins on 29 February, which 2023 does not have"):
+        touches(log, "other", time="time", key="host", year=2023)
+    for year in (1969, 10_000, "2023"):
+        with pytest.raises(IngestError, match="year must"):
+            LogOptions("time", year=year)
 
 
 def test_times_in_a_time_zone(touches, csv_log):

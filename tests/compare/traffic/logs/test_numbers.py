@@ -1,6 +1,7 @@
 """Numbers, times and durations, against Decimal, Fraction and datetime."""
 
 import re
+import time
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, Context, Decimal, localcontext
 from fractions import Fraction
@@ -21,10 +22,14 @@ from compare.traffic.logs.numbers import (
     ONE,
     VALID,
     Assumed,
+    Year,
     check_directives,
     check_zone,
+    first_in_year,
     read_durations,
+    read_ends,
     read_times,
+    year_behind,
 )
 from compare.traffic.logs.time_formats import FORMS, guess_form
 from compare.traffic.tapes.units import EXPONENTS
@@ -332,25 +337,21 @@ def test_texts_that_are_nearly_times_are_read_as_by_strptime(fields, form, signs
     text = re.sub("%.", lambda directive: names[directive[0]], form) + more
     for cut in cuts:
         text = text[:cut] + text[cut + 1 :]
-    numbers = read_times(texts([text]), form, "s", assumed=Assumed(before=datetime(year, 1, 1)))
+    numbers = read_times(texts([text]), form, "s", assumed=Assumed(Year(year, 0)))
     try:
         if "%Y" in form or "%y" in form:
             wanted = datetime.strptime(text.strip(" "), form)
         else:
-            years = (f"{year - back} " for back in range(1, 10))
-            wanted = next(filter(None, (parsed(one + text.strip(" "), form) for one in years)))
-    except (ValueError, StopIteration):
+            wanted = datetime.strptime(f"2000 {text.strip(' ')}", f"%Y {form}")
+            late = wanted.timetuple().tm_yday > 335 + 1 or (
+                wanted - datetime(2000, 1, 1) > timedelta(days=335)
+            )
+            wanted = wanted.replace(year=year - late)
+    except ValueError:
         assert numbers.flags[0] & (VALID | ABSENT) in (0, ABSENT)
     else:
         assert numbers.flags[0] & VALID
         assert numbers.whole[0] == (wanted - datetime(1970, 1, 1)) // timedelta(seconds=1)
-
-
-def parsed(text, form):
-    try:
-        return datetime.strptime(text, f"%Y {form}")
-    except ValueError:
-        return None
 
 
 def test_a_separator_of_iso_is_not_one_of_other_formats():
@@ -359,26 +360,97 @@ def test_a_separator_of_iso_is_not_one_of_other_formats():
     assert (flags & VALID).tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("before", "years"),
-    [
-        (
-            datetime(2023, 3, 2, 12),
-            {"Mar  2 11:59:59": 2023, "Mar 02 12:00:00": 2022, "Dec 31 00:00:00": 2022}
-            | {"Feb 29 00:00:00": 2020, "Feb 30 00:00:00": None},
-        ),
-        (datetime(2024, 2, 29, 12), {"Feb 29 11:59:59": 2024, "Feb 29 12:00:00": 2020}),
-        (datetime(2104, 2, 29), {"Feb 29 00:00:00": 2096}),  # 2100 is not a leap year
-    ],
-)
-def test_times_without_a_year(before, years):
-    assumed = Assumed(before=before)
-    numbers = read_times(texts(list(years)), "%b %d %H:%M:%S", "s", assumed=assumed)
-    numbers_read = [
+def years_of(rows, year):
+    numbers = read_times(texts(rows), "%b %d %H:%M:%S", "s", assumed=Assumed(year))
+    return [
         datetime.fromtimestamp(whole, UTC).year if flags & VALID else None
         for whole, flags in zip(numbers.whole.tolist(), numbers.flags.tolist(), strict=True)
     ]
-    assert numbers_read == list(years.values())
+
+
+@pytest.mark.parametrize(
+    ("year", "rows"),
+    [
+        # The year turns; a line comes late.
+        (
+            2023,
+            {"Mar  2 12:00:00": 2023, "Dec 31 23:59:59": 2023, "Jan  1 00:00:00": 2024}
+            | {"Dec 31 23:59:58": 2023, "Jan 01 00:00:01": 2024, "Feb 29 00:00:00": 2024},
+        ),
+        (2023, {"Feb 28 00:00:00": 2023, "Feb 29 00:00:00": None, "Mar  1 00:00:00": 2023}),
+        (2024, {"Feb 28 00:00:00": 2024, "Feb 29 00:00:00": 2024, "Mar  1 00:00:00": 2024}),
+        (2100, {"Feb 29 00:00:00": None, "Feb 30 00:00:00": None, "x": None, "": None}),
+        (2024, {"May  5 00:00:00": 2024, "Apr  6 00:00:00": 2024, "Mar  1 00:00:00": 2025}),
+    ],
+)
+def test_times_without_a_year_are_in_the_order_of_the_log(year, rows):
+    assert years_of(rows, Year(year, 0)) == list(rows.values())
+    assert years_of([], Year(year, 0)) == []
+
+
+@given(
+    st.integers(0, 3000),
+    st.lists(st.integers(-29 * 86_400, 330 * 86_400), max_size=60),
+    st.integers(1, 20),
+)
+def test_years_are_those_of_the_moments(day, gaps, size):
+    """Of any moments that are not too far out of order, in parts of any size."""
+    start = datetime(2015, 1, 1) + timedelta(days=day)
+    moments = [start, *(start := start + timedelta(seconds=gap) for gap in gaps)]
+    rows = [f"{moment:%b} {moment.day:2} {moment:%H:%M:%S}" for moment in moments]
+    form, found = "%b %d %H:%M:%S", []
+    year = Year(moments[0].year, first_in_year(texts(rows[:1]), form))
+    for first in range(0, len(rows), size):
+        part = texts(rows[first : first + size])
+        found += read_times(part, form, "s", assumed=Assumed(year)).whole.tolist()
+        year = year_behind(part, form, year)
+    epoch = datetime(1970, 1, 1)
+    assert found == [(moment - epoch) // timedelta(seconds=1) for moment in moments]
+
+
+@pytest.mark.parametrize(("zone", "hour"), [("", 12), ("Europe/Berlin", 11)])
+def test_an_end_without_a_year_is_after_its_start(zone, hour):
+    starts = ["Dec 31 12:00:00", "Jan  1 12:00:00", "Dec 31 12:00:00"]
+    ends = ["Jan  1 12:00:00", "Jan  1 11:00:00", ""]
+    form, assumed = "%b %d %H:%M:%S", Assumed(Year(2023, 330 * 86_400), zone)
+    start = read_times(texts(starts), form, "ms", assumed=assumed)
+    end = read_ends(texts(ends), form, "ms", ".", assumed, start.whole)
+    moments = start.whole.astype("datetime64[ms]").tolist()
+    assert moments[:2] == [datetime(2023, 12, 31, hour), datetime(2024, 1, 1, hour)]
+    moments = end.whole[:2].astype("datetime64[ms]").tolist()
+    assert moments == [datetime(2024, 1, 1, hour), datetime(2024, 1, 1, hour - 1)]
+    assert end.flags[2] == ABSENT
+
+
+@pytest.mark.parametrize(
+    ("text", "plain", "zoned"),
+    [
+        ("2024-07-01 12:00:00 UTC", 12, 12),
+        ("2024-07-01 12:00:00 GMT", 12, 12),
+        ("2024-07-01 12:00:00 Z", 12, 12),
+        ("2024-07-01 12:00:00 +0200", 10, 10),
+        ("2024-07-01 12:00:00 -01:30", 13.5, 13.5),
+        ("2024-07-01 12:00:00 CEST", None, 10),
+        ("2024-07-01 12:00:00 EST", None, 10),
+        ("2024-07-01 12:00:00 x1", None, None),
+    ],
+)
+@pytest.mark.parametrize("machine", ["UTC", "America/New_York", "Europe/Berlin"])
+def test_a_name_of_a_zone_does_not_depend_on_the_machine(monkeypatch, machine, text, plain, zoned):
+    monkeypatch.setenv("TZ", machine)
+    time.tzset()
+    midnight = 1_719_792_000
+    try:
+        for zone, hour in (("", plain), ("Europe/Berlin", zoned)):
+            numbers = read_times(
+                texts([text]), "%Y-%m-%d %H:%M:%S %Z", "s", assumed=Assumed(zone=zone)
+            )
+            assert bool(numbers.flags[0] & VALID) == (hour is not None)
+            if hour is not None:
+                assert numbers.whole[0] == midnight + hour * 3600
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize(

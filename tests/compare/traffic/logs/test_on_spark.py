@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import os
 import random
 import shlex
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -13,6 +15,7 @@ import pytest
 from compare.base.executors import even_shares
 from compare.cli.main import main
 from compare.traffic.logs import blocks, job, rows, shards
+from compare.traffic.logs.formats import base
 from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
 from compare.traffic.logs.opening import open_log
 from tests.compare import made_logs as logs
@@ -57,7 +60,7 @@ CASES = {
         REQUESTS,
         {"pattern": "^(?P<ts>[^,]+),(?P<rtt>[^,]*),a,", "unit": "ns", "shards": 2},
     ),
-    "strptime": (REQUESTS, {"time": "ts,status", "time_format": "%m%d %f"}),
+    "strptime": (REQUESTS, {"time": "ts,status", "time_format": "%m%d %f", "year": 1980}),
     "start and end": (ENDS, {"shards": 2, "time_zone": "Europe/Berlin"}),
     "ids": (IDS, {"shards": 2}),
     "ids up to a limit": (IDS, {"limit": 1000, "where": ("client != a",)}),
@@ -110,6 +113,28 @@ def test_options_among_hostile_rows(both, tmp_path, case):
     done = both(log, meant, **settings)
     assert done.rows > done.unreadable > 50
     assert (done.unmatched > 0) == ("id" in meant)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("year", [2019, None])
+def test_times_without_a_year(both, tmp_path, monkeypatch, pack, year):
+    """A log of almost six years, in blocks and parts."""
+    monkeypatch.setattr(base, "MOST_LINES", 20)
+    moments = [datetime(2019, 3, 1, tzinfo=UTC) + timedelta(days=20 * k) for k in range(100)]
+    moments[50], moments[51] = moments[51], moments[50]
+    log = tmp_path / "log"
+    lines = (f"{moment:%b %d %H:%M:%S} host {'x' * 40}\n" for moment in moments)
+    log.write_bytes(pack("".join(lines).encode()))
+    written = datetime(2020, 2, 1, tzinfo=UTC).timestamp() if year is None else 0
+    os.utime(log, (written, written))
+    meant = {"key": "host", "idle": "5s"}
+    if year is None:
+        with pytest.raises(IngestError, match="begins in 2019, it ends on 2024.*give --year"):
+            both(log, meant, 1000, time="time", unit="s")
+        return
+    done = both(log, meant, 1000, time="time", unit="s", year=year)
+    times = sorted(int(moment.timestamp()) for moment in moments)
+    assert done.trace.load().time.tolist() == times
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
