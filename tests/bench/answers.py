@@ -295,7 +295,7 @@ def answer(setting, caller, max_late, costs):
     for (way, label), both in costs.items():
         timer = contestant(label)
         low, high = timer.rounding(UNIT).bounds()
-        if way == caller and low == 0 and high <= max_late:
+        if way == caller and len(both[0]) > 1 and low == 0 and high <= max_late:
             least, middle = (cost(setting, by_size) / CORE for by_size in both)
             nbytes = nbytes_of(label, max(round(setting.pending), 1))
             traits = high == 0, nbytes, not timer.settings, timer.name == USUAL

@@ -176,7 +176,7 @@ def test_a_timer_that_is_slow_to_fill_is_not_measured_and_its_service_ends(calle
 
 
 def test_larger_sizes_of_a_timer_that_is_slow_to_fill_are_left_out(monkeypatch):
-    def filled(count, fill, clock):
+    def filled(count, fill):
         assert count in (100, 1_000)
         if count == 1_000:
             raise OverBudgetError("it takes longer")
