@@ -67,8 +67,8 @@ def table(each: Settled) -> Table:
             entries[heading] = cell(statistic, row.metric, found[key])
     entries_of: dict[Subject, Row] = dict(rows)
     note = (
-        f"{verdict.text} Measured: {claim.experiment.measured} Criterion: {claim.rule} Source: "
-        f"{claim.source}"
+        f"{verdict.text}\nMeasured: {claim.experiment.measured}\nCriterion: {claim.rule}\n"
+        f"Source: {claim.source}"
     )
     caption = f"{claim.number}. {claim.text} {verdict.sentence}"
     name = f"claim-{claim.number}"

@@ -50,7 +50,7 @@ class Table:
     caption: str
     facets: Sequence[str]
     entries: Mapping[Any, Row]  # by Subject
-    note: str = ""
+    note: str = ""  # a line for each paragraph
     of: str = "timer"
     chosen: Mapping[str, str] = field(default_factory=dict)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from compare.base.progress import progress_bar
 from compare.trial.bench.machine import surroundings
-from compare.trial.claims.base import Claim, Undecided, Verdict, missing
+from compare.trial.claims.base import Claim, Verdict
 from compare.trial.claims.catalogue import CLAIMS, claims_numbered, experiments_of
 from compare.trial.results.schema import Row
 from compare.trial.results.store import CLAIMS as KIND
@@ -85,11 +85,7 @@ def run_claims(
     ):
         for experiment, task in tasks.items():
             bar.set_description_str(f"{experiment.name:<32}")
-            try:
-                rows = experiment.rows(quick)
-            except Undecided as reason:
-                rows = [missing("experiment", str(reason))._replace(subject=experiment.name)]
-            writer.write(task, rows)
+            writer.write(task, experiment.rows(quick))
             bar.update()
         ended = time.perf_counter(), time.process_time()
         wall, cpu = (end - start for start, end in zip(started, ended, strict=True))

@@ -267,13 +267,14 @@ def completed(share):
     return table((latency, "share_expired", None, 0.08), (timeout, "share_expired", None, share))
 
 
-def wheels(at_1e5, at_1e6, at_1e4=10.0):
+def wheels(at_1e5, at_1e6, at_1e4=10.0, cancel=0.5):
+    """Costs of an insert by the number of timers; a cancel costs a multiple of it."""
     costs = {10_000: at_1e4, 100_000: at_1e5, 1_000_000: at_1e6}
     return table(
         *(
-            (who, metric, size, [cost] * 3)
+            (who, metric, size, [cost * factor] * 3)
             for who in ("cpp-wheel", "cascading-wheel")
-            for metric in ("insert_time", "cancel_time")
+            for metric, factor in (("insert_time", 1.0), ("cancel_time", cancel))
             for size, cost in costs.items()
         )
     )
@@ -319,6 +320,7 @@ TURNS = {
     1: [
         (HOLDS, late(1, lambda size: 10 * size, 5120)),
         (HOLDS, late(1, lambda size: 5 * size, 20)),
+        (WRONG, late(1, lambda size: 4 * size, 20)),
         (ONLY_WHEN, late(1, lambda size: 10, 2560)),
         (WRONG, late(1, lambda size: 10, 2550)),
     ],
@@ -394,7 +396,8 @@ TURNS = {
         (HOLDS, wheels(12.0, 15.0)),
         (ONLY_WHEN, wheels(15.0, 15.1)),
         (ONLY_WHEN, wheels(15.1, 15.1)),
-        (WRONG, wheels(45.0, 45.0, at_1e4=45.0)),
+        (WRONG, wheels(80.0, 80.0, at_1e4=80.0)),
+        (WRONG, wheels(45.0, 45.0, at_1e4=45.0, cancel=1.0)),
     ],
     26: [
         (HOLDS, lists((2, 3), (2, 3), 5)),
