@@ -285,6 +285,18 @@ def test_place_whose_generations_are_used_up_is_never_handed_out_again(
     assert sorted(timer.advance(600).handles.tolist()) == sorted(others.tolist())
 
 
+@every_timer
+def test_any_numbers_in_a_batch_are_legal_handles(case: Case) -> None:
+    timer = case()
+    numbers = [sign * 2**bits - low for bits in range(64) for sign in (1, -1) for low in (0, 1)]
+    numbers = [number for number in numbers if -LIMIT - 1 <= number <= LIMIT]
+    timer.advance(1)
+    handle = timer.schedule(5)
+    numbers = [number for number in numbers if number != handle]
+    assert timer.reschedule_many([*numbers, handle], [9] * (len(numbers) + 1)).sum() == 1
+    assert timer.cancel_many([*numbers, handle]).tolist() == [False] * len(numbers) + [True]
+
+
 # ---- answers that were worked out by hand
 
 

@@ -176,11 +176,18 @@ def handle_of(nodes, cells, i):
 
 
 @inlined
+def index_of(cells, handle):
+    """The row of a handle, in every kernel; for a foreign handle, any index below 2**32."""
+    # Tells Numba that the index is not negative.
+    return np.int64(np.uint32(cells[BASE] + place_of(handle) & PLACE_MASK))
+
+
+@inlined
 def row_of(nodes, cells, handle):
     """The row of a pending timer's handle; NONE for any other int64."""
-    # Tells Numba that the index is not negative. The index of a foreign handle may wrap around to a
-    # sentinel; its generation is zero, so it does not match.
-    i = np.int64(np.uint32(cells[BASE] + place_of(handle) & PLACE_MASK))
+    # The index of a foreign handle may wrap around to a sentinel; its generation is zero, so it
+    # does not match.
+    i = index_of(cells, handle)
     if handle < LOWEST_HANDLE or i >= nodes.size:
         return NONE
     if nodes[i]["generation"] != generation_of(handle) or nodes[i]["prev"] == FREE_ROW:
