@@ -15,6 +15,7 @@ from compare.trial.bench.task import BY_CLOCK, BY_EVENT, CANCEL_ALL, HOLD, INSER
 from compare.trial.bench.work import LONGEST_DELAY, SCENARIOS, SETTLE, SETTLING, ScenarioRun
 from compare.trial.replay.contestant import contestant
 from tests.bench import yardstick
+from tests.bench.bare import BareRun
 from timers import timer_class
 
 SIZES = [100_000, 1_000_000]
@@ -36,7 +37,7 @@ SCENARIO = {task: scenario for scenario in SCENARIOS for task in scenario} | {
 TASKS = (INSERT, CANCEL_ALL, HOLD, STANDING, BY_CLOCK, BY_EVENT)
 END = 2 * LONGEST_DELAY  # the last deadline and a tick of 100 have passed
 
-YARDSTICK, HEAPQ = "yardstick", "heapq"
+YARDSTICK, HEAPQ, BARE = "yardstick", "heapq", "bare loop"
 TARGETS = {  # (timer, operation) -> (base, maximum ratio, or that of each size)
     **{(LISTS, task.name): (YARDSTICK, 1.1) for task in TASKS},
     **{
@@ -177,23 +178,45 @@ def test_replay(benchmark, name, task, size):
     paired(benchmark, name, task.name, size, per, base, target, time_base, fresh, rounds)
 
 
+BARE_TARGETS = {HOLD: 1.25, BY_CLOCK: 1.25}
+BARE_ROUNDS = {100_000: 21, 1_000_000: 7}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("task", [INSERT, CANCEL_ALL, HOLD, BY_CLOCK], ids=lambda task: task.name)
+@pytest.mark.parametrize("name", ["hierarchical-wheel", "cascading-wheel", "dense-wheel"])
+def test_bare_loop(benchmark, name, task, size):
+    """A replay, relative to a bare loop around the same kernel: what the replay adds."""
+
+    def time_base():
+        bare = BareRun(contestant(name), tapes(size))
+        return seconds_of(ready_for(bare, task).run, task)
+
+    def fresh():
+        return ready_for(kernel(name, size), task).run, task
+
+    per, target = tapes(size).operations(task), BARE_TARGETS.get(task)
+    case = f"{name}, replay", task.name, size, per, BARE, target
+    paired(benchmark, *case, time_base, fresh, BARE_ROUNDS[size])
+
+
 BATCH_TARGET, SCALAR_TARGET = 1.2, 2.5
-BATCH = 100_000
 SCALAR_CALLS = 2_000
 
 
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("task", [INSERT, CANCEL_ALL], ids=lambda task: task.name)
 @pytest.mark.parametrize("name", KERNELS)
-def test_batch_calls(benchmark, name, task):
+def test_batch_calls(benchmark, name, task, size):
     """Batch calls from Python, relative to a replay of the same operations."""
-    deadlines = tapes(BATCH).filling.deadline[:BATCH]
-    order = tapes(BATCH).rows[CANCEL_ALL]["id"]
+    deadlines = tapes(size).filling.deadline[:size]
+    order = tapes(size).rows[CANCEL_ALL]["id"]
 
     def time_base():
-        return seconds_of(ready_for(kernel(name, BATCH), task).run, task)
+        return seconds_of(ready_for(kernel(name, size), task).run, task)
 
     def fresh():
-        timer = timer_class(name)(capacity=BATCH + 1)
+        timer = timer_class(name)(capacity=size + 1)
         if task == INSERT:
             return timer.schedule_many, deadlines
         handles = timer.schedule_many(deadlines)
@@ -201,7 +224,7 @@ def test_batch_calls(benchmark, name, task):
         timer.cancel(handles[0])
         return timer.cancel_many, handles[order]
 
-    case = f"{name}, batch", task.name, BATCH, BATCH, "replay", BATCH_TARGET
+    case = f"{name}, batch", task.name, size, size, "replay", BATCH_TARGET
     paired(benchmark, *case, time_base, fresh)
 
 

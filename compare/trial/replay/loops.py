@@ -17,7 +17,7 @@ from timers.kernels.dispatch import (
     schedule,
 )
 from timers.kernels.handles import place_of
-from timers.kernels.jit import jit, long_entry
+from timers.kernels.jit import inlined, long_entry
 from timers.kernels.pool import NOW, PENDING
 from timers.kernels.prefetch import prefetch
 
@@ -155,7 +155,7 @@ def tick(state, limit, until, cursor, armed_by, fired):
     cursor[ROWS] = n
 
 
-@jit
+@inlined
 def advance_and_keep(state, moment, earliest, cursor, armed_by, fired, n):
     """Advance into fired[n:], and replace each handle by the operation that armed the timer.
 
