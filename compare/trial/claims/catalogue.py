@@ -278,7 +278,8 @@ CLAIMS: Sequence[Claim] = (
         "A fixed set of delays needs no wheel.",
         "zeek #1133, on a queue for each delay.",
         work.CONSTANT_DELAYS,
-        "Holds if lists by delay do no more work than either wheel, with each number of timers.",
+        f"Holds if lists by delay do at most {work.SAME:g} times the work of the better of two "
+        "wheels, with each number of timers.",
         work.needs_no_wheel,
     ),
     Claim(
@@ -295,8 +296,8 @@ CLAIMS: Sequence[Claim] = (
         "Avoiding one timeout saves 13.5 % of a request.",
         "aiohttp #9598, on the timeout around a connect that finds an open connection.",
         requests.REQUESTS,
-        "Holds if a timeout takes at least two thirds of that of an aiohttp request; holds only "
-        "for a bare stream if it does so there alone.",
+        "Holds if the share of a timeout in an aiohttp request is within a factor of two of that; "
+        "holds only for a bare stream if it is so there alone.",
         requests.saves_a_seventh,
     ),
     Claim(

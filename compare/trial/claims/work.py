@@ -567,7 +567,7 @@ CONSTANT_DELAYS = Experiment(
     {"work_each": "timers", "work_by_delays": "delays"},
 )
 SAME = 1.5
-"""Work that grows to no more than this multiple is the same."""
+"""Work that is no more than this multiple is the same."""
 
 
 def no_degradation(found: Figures) -> Verdict:
@@ -590,12 +590,10 @@ def needs_no_wheel(found: Figures) -> Verdict:
     work = {who: found.curve(who, "work_each") for who in (LISTS, CASCADING, HIERARCHICAL)}
     most = max(work[LISTS])
     text = "; ".join(f"{who} {number(curve[most], '.2f')}" for who, curve in work.items())
-    fewer = all(
-        work[LISTS][n] <= min(work[who][n] for who in (CASCADING, HIERARCHICAL))
-        for n in work[LISTS]
-    )
+    least = {n: min(work[who][n] for who in (CASCADING, HIERARCHICAL)) for n in work[LISTS]}
+    cheap = all(work[LISTS][n] <= SAME * least[n] for n in least)
     text = f"Steps for each of {number(most)} timers: {text}."
-    return Verdict(HOLDS if fewer else WRONG, text)
+    return Verdict(HOLDS if cheap else WRONG, text)
 
 
 # ---- an idle processor

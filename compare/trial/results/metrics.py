@@ -158,7 +158,6 @@ METRICS = {
     "silence": Metric("silence until closed", unit="s"),
     "with_timeout": Metric("with a timeout", formats.significant, "µs", LOWER, ("range",)),
     "without": Metric("without", formats.significant, "µs", LOWER, ("range",)),
-    "saved": Metric("share of the timeout", formats.share),
     "problem": Metric("problem", str),
     # trials of a purgatory
     "rate": Metric("requests/s asked", unit="1/s"),
