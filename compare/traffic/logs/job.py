@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from compare.base.executors import Stopping, Threads, until_stopping
 from compare.traffic.logs.blocks import Block
-from compare.traffic.logs.formats.base import Log
+from compare.traffic.logs.formats.base import Log, Records
 from compare.traffic.logs.numbers import Year, year_behind
 from compare.traffic.logs.reading import Seen
 from compare.traffic.logs.rows import NO_POSITIONS, Meaning, Parsed, interpret
@@ -57,21 +57,25 @@ class Job(NamedTuple):
     def blocks_of(self, file: int) -> Iterator[Place]:
         """All blocks of a file."""
         log, year = self.logs[file], self.years[file] if self.years else None
+        before: Block | None = None
         for block in log.blocks():
-            yield Place(file, block._replace(year=year))
-            if year is not None:  # the order of the log decides, so it is read once more
-                for records in log.read(block, {"time": self.meaning.roles["time"]}):
+            if before is not None and year is not None:  # the order of the log decides: read it
+                for records in log.read(before, {"time": self.meaning.roles["time"]}):
                     year = year_behind(records.texts["time"], self.meaning.form, year)
+            before = block
+            yield Place(file, block._replace(year=year))
 
     def read(
         self, place: Place, unmatched: Int64s = NO_POSITIONS, limit: int | None = None
     ) -> Iterator[Parsed]:
         """Read the parts of a block; see `interpret`."""
         log, first, year = self.logs[place.file], place.position, place.block.year
+        before: Records | None = None
         for records in log.read(place.block, self.meaning.roles):
+            if before is not None and year is not None:
+                year = year_behind(before.texts["time"], self.meaning.form, year)
+            before = records
             yield interpret(log, records, self.meaning, first, unmatched, limit, year)
-            if year is not None:
-                year = year_behind(records.texts["time"], self.meaning.form, year)
             first += records.total
             if limit is not None:
                 limit -= records.total
