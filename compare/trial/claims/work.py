@@ -1,7 +1,6 @@
 """Claims that counted work decides: re-filing, spikes, wake-ups and growth. The same everywhere."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,6 +55,20 @@ def drained(peer: Peer, tape: Tape) -> PhaseTime:
     return peer.time(tape, id_space_of(tape), rounds=1, warm_up=1)[-1]
 
 
+def kafka_counts(
+    tape: Tape, size: int | None = None, timers: int = 1, /, **metrics: str
+) -> Iterator[Row]:
+    """Yield what Kafka's wheel counts on a tape, for each timer: the count behind each metric."""
+
+    def counted(peer: Peer) -> Iterator[Row]:
+        counts = drained(peer, tape).counts
+        yield from figures(
+            KAFKA, size, **{metric: counts[name] / timers for metric, name in metrics.items()}
+        )
+
+    yield from of_peer(KAFKA, counted)
+
+
 # ---- re-filing and precision
 
 
@@ -70,11 +83,11 @@ def _cores(quick: bool) -> Iterator[Row]:
         yield from figures(label, refiled_each=refiled, **ends)
 
     def kafka(peer: Peer) -> Iterator[Row]:
-        late, counts = peer_lateness(peer, tape), drained(peer, tape).counts
-        ends = {"lateness_min": late.min, "lateness_max": late.max}
-        yield from figures(KAFKA, refiled_each=counts["refiled"] / n, **ends)
+        late = peer_lateness(peer, tape)
+        yield from figures(KAFKA, lateness_min=late.min, lateness_max=late.max)
 
     yield from of_peer(KAFKA, kafka)
+    yield from kafka_counts(tape, None, n, refiled_each="refiled")
 
 
 CORES = Experiment(
@@ -126,11 +139,7 @@ def _inserts(quick: bool) -> Iterator[Row]:
         counters = replay(new(HIERARCHICAL), tape, n).outcome.counters or {}
         yield from figures(HIERARCHICAL, delay, refiled_each=counters["refiled"] / n)
 
-        def kafka(peer: Peer, tape: Tape, delay: int) -> Iterator[Row]:
-            each = drained(peer, tape).counts["refiled"] / n
-            yield from figures(KAFKA, delay, refiled_each=each)
-
-        yield from of_peer(KAFKA, partial(kafka, tape=tape, delay=delay))
+        yield from kafka_counts(tape, delay, n, refiled_each="refiled")
 
 
 INSERTS = Experiment(
@@ -173,12 +182,8 @@ def _buckets(quick: bool) -> Iterator[Row]:
             most = max(most, counts["queue_offers"] - counts["queue_polls"])
         yield from figures(HIERARCHICAL, n, most_queued=most, buckets=_BUCKETS)
 
-        def kafka(peer: Peer, tape: Tape, n: int) -> Iterator[Row]:
-            queued = drained(peer, tape).counts["most_queued"]
-            yield from figures(KAFKA, n, most_queued=queued, buckets=_BUCKETS)
-
         tape = starts(np.arange(n, dtype=np.int64), delays)
-        yield from of_peer(KAFKA, partial(kafka, tape=tape, n=n))
+        yield from kafka_counts(tape, n, most_queued="most_queued")
 
 
 _BUCKETS = 4 * 20  # delays of up to 60,000 need four levels of 20 slots
@@ -195,7 +200,7 @@ BUCKETS = Experiment(
 def buckets_capped(found: Figures) -> Verdict:
     """Claim 11."""
     most = {who: found.curve(who, "most_queued") for who in (KAFKA, HIERARCHICAL)}
-    cap = found.value(KAFKA, "buckets", max(most[KAFKA]))
+    cap = found.value(HIERARCHICAL, "buckets", max(most[HIERARCHICAL]))
     worst = max(max(curve.values()) for curve in most.values())
     kafka, own = (number(max(most[who].values())) for who in (KAFKA, HIERARCHICAL))
     text = (
@@ -240,15 +245,12 @@ def _wakeups(quick: bool) -> Iterator[Row]:
         label = f"{HIERARCHICAL}, {name}"
         yield from figures(label, wake_ups=wakeups, idle_wake_ups=idle, ticks=ticks)
 
-        def kafka(peer: Peer, tape: Tape, name: str, ticks: int) -> Iterator[Row]:
-            counts = drained(peer, tape).counts
-            polls = {"wake_ups": counts["queue_polls"], "idle_wake_ups": counts["idle_polls"]}
-            yield from figures(f"{KAFKA}, {name}", ticks=ticks, **polls)
+        for row in kafka_counts(made.tape, None, **_POLLS):
+            yield row._replace(contestant=f"{KAFKA}, {name}")
+        yield from figures(f"{KAFKA}, {name}", ticks=ticks)
 
-        label = f"{KAFKA}, {name}"
-        for row in of_peer(KAFKA, partial(kafka, tape=made.tape, name=name, ticks=ticks)):
-            yield row._replace(contestant=label)
 
+_POLLS = {"wake_ups": "queue_polls", "idle_wake_ups": "idle_polls"}
 
 WAKEUPS = Experiment(
     "wake-ups by workload",
@@ -291,12 +293,7 @@ def _steps(quick: bool) -> Iterator[Row]:
     counts = {"wake_ups": outcome.wakeups, "idle_wake_ups": outcome.idle_wakeups}
     yield from figures(HIERARCHICAL, **counts)
 
-    def kafka(peer: Peer) -> Iterator[Row]:
-        counts = drained(peer, tape).counts
-        polls = {"wake_ups": counts["queue_polls"], "idle_wake_ups": counts["idle_polls"]}
-        yield from figures(KAFKA, **polls)
-
-    yield from of_peer(KAFKA, kafka)
+    yield from kafka_counts(tape, None, **_POLLS)
 
 
 STEPS = Experiment(
@@ -334,10 +331,7 @@ def _lag(quick: bool) -> Iterator[Row]:
         counters = replay(new(HIERARCHICAL), tape, 2).outcome.counters or {}
         yield from figures(HIERARCHICAL, idle, refiled=counters["refiled"])
 
-        def kafka(peer: Peer, tape: Tape, idle: int) -> Iterator[Row]:
-            yield from figures(KAFKA, idle, refiled=drained(peer, tape).counts["refiled"])
-
-        yield from of_peer(KAFKA, partial(kafka, tape=tape, idle=idle))
+        yield from kafka_counts(tape, idle, refiled="refiled")
 
 
 LAG = Experiment(
@@ -608,9 +602,7 @@ def _idle(quick: bool) -> Iterator[Row]:
     for label in (HEAP, CASCADING, HIERARCHICAL, LINUX):
         wakeups, _ = wakeups_of(new(label), tape)
         yield from figures(label, wake_ups=wakeups)
-    yield from of_peer(
-        KAFKA, lambda peer: figures(KAFKA, wake_ups=drained(peer, tape).counts["wake_ups"])
-    )
+    yield from kafka_counts(tape, None, wake_ups="wake_ups")
 
     def netty(peer: Peer) -> Iterator[Row]:
         # The adapter advances by units, and the worker wakes once in a tick.

@@ -104,7 +104,7 @@ def inserts(most, refiled):
 
 def buckets(most):
     return table(
-        *(("java-kafka", "buckets", size, 80) for size in (10, 99)),
+        *(("hierarchical-wheel", "buckets", size, 80) for size in (10, 99)),
         *(
             (who, "most_queued", size, most)
             for who in ("java-kafka", "hierarchical-wheel")
