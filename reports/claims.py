@@ -72,7 +72,11 @@ def table(each: Settled) -> Table:
     )
     caption = f"{claim.number}. {claim.text} {verdict.sentence}"
     name = f"claim-{claim.number}"
-    return Table(name, _plain(caption), ("figure", "at"), entries_of, _plain(note), of="measured")
+    headings = [*dict.fromkeys(heading for row in rows.values() for heading in row)]
+    # What all columns have in common stands above the names, since the columns leave it out.
+    common = [{*parts}.pop() for parts in zip(*headings, strict=True) if len({*parts}) == 1]
+    of = ", ".join(filter(None, common)) or "measured"
+    return Table(name, _plain(caption), ("figure", "at"), entries_of, _plain(note), of=of)
 
 
 def _plain(text: str) -> str:

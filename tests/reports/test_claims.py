@@ -1,5 +1,7 @@
 """The section on claims, from a run of two that need no peer."""
 
+from dataclasses import replace
+
 import pytest
 
 from compare.base import formats
@@ -35,11 +37,20 @@ def test_a_claim_has_a_table_with_its_verdict_and_its_criterion(summary):
     ring, sets = tables
     assert sets.caption.endswith("the next tick. Wrong.")
     assert BY_NUMBER[SETS].rule in sets.note and "`" not in ring.note
+    assert (ring.of, sets.of) == ("measured", "measured")
     rows = {who.name: row for who, row in ring.rows.items()}
     at = f"connections {formats.count(1000)}"
     assert rows["unordered-list"]["timers looked at in a step", at].value > 900
     drawn = {who.name: row for who, row in sets.rows.items()}["as drawn"]
     assert drawn["closed too early", ""].value > 0
+
+
+def test_what_all_columns_have_in_common_is_named(summary):
+    ring = summary.claims[0]
+    looked = [row for row in ring.rows if row.metric == "looked_at"]
+    assert claims.table(replace(ring, rows=looked)).of == "timers looked at in a step"
+    small = [row for row in ring.rows if row.size == 1000]
+    assert plain(claims.table(replace(ring, rows=small)).of) == "connections 1 000"
 
 
 def test_a_chart_is_over_the_number_that_is_varied(summary):

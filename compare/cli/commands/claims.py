@@ -47,9 +47,9 @@ def claims(
     """
     options.refuse_both({"--json": as_json, "--markdown": as_markdown})
     options.refuse_both({"--run": stored, "--quick": quick})
-    from compare.trial.claims.catalogue import claims_numbered
+    from compare.trial.claims.catalogue import ClaimError, claims_numbered
     from compare.trial.claims.run import run_claims, settled
-    from compare.trial.results.store import find_run, read_run
+    from compare.trial.results.store import CLAIMS, find_run, read_run
 
     wanted = {claim.number for claim in claims_numbered(numbers)}
     if stored:
@@ -58,6 +58,8 @@ def claims(
         command = click.get_current_context().obj
         path = run_claims(numbers, quick=quick, runs=runs, command=command)
     run = read_run(path)
+    if run.manifest["kind"] != CLAIMS:
+        raise ClaimError(f"{path} is a run of kind {run.manifest['kind']!r}, not of claims")
     found = [each for each in settled(run.rows) if each.claim.number in wanted]
     if as_json:
         facts = {name: run.manifest[name] for name in ("created", "machine", "versions", "command")}

@@ -8,7 +8,7 @@ from compare.cli.main import main
 from compare.trial.claims.catalogue import BY_NUMBER, CLAIMS, ClaimError, claims_numbered
 from compare.trial.claims.run import run_claims, settled
 from compare.trial.peers.catalogue import CACHE
-from compare.trial.results.store import read_run
+from compare.trial.results.store import PURGATORY, new_run, read_run
 from tests.words import one_line
 
 OWN = 15  # a claim that needs no peer
@@ -67,6 +67,18 @@ def test_the_command_prints_what_is_stored(run, capsys):
     assert (claim["number"], claim["claim"]) == (OWN, BY_NUMBER[OWN].text)
     assert (claim["verdict"], claim["because"]) == (verdict.kind, verdict.text)
     assert len(claim["figures"]) == len(run.rows)
+
+
+def test_a_run_of_another_kind_is_one_line(tmp_path, capsys):
+    manifest = {
+        **dict.fromkeys(("versions", "machine", "parameters", "agreement"), {}),
+        **dict.fromkeys(("command", "sources", "contestants"), []),
+        **dict.fromkeys(("commit", "dirty")),
+    }
+    with new_run(tmp_path, PURGATORY, manifest, []) as writer:
+        writer.finish()
+    assert main(["claims", "--run", str(tmp_path)]) == 2
+    assert "is a run of kind 'purgatory', not of claims" in capsys.readouterr().err
 
 
 def test_an_unknown_claim_gets_a_suggestion(capsys):
