@@ -1,8 +1,9 @@
 """Whether two runs rank the timers alike: the test of whether a comparison is reproducible.
 
 In each cell, a task with its number of pending timers or a replayed source, all pairs of timers are
-compared. A pair is decided in a run unless the intervals of its two medians overlap. The runs agree
-on a pair that both decide alike, and contradict each other on one that both decide, but not alike.
+compared. A run decides a pair unless the intervals of the two medians overlap, or one has fewer than
+FEW samples. The runs agree on a pair that both decide alike, and contradict each other on one that
+both decide, but not alike.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from itertools import combinations
 
 from compare.trial.results.store import Run, RunError
 from reports.diff import Subject, samples_of
-from reports.statistics import Estimate
+from reports.statistics import FEW, Estimate
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def rankings(first: Run, second: Run) -> Rankings:
         labels = [label for label in before if label in after]
         cells += len(labels) > 1
         for a, b in combinations(labels, 2):
-            if before[a].tied_with(before[b]) or after[a].tied_with(after[b]):
+            if _undecided(before[a], before[b]) or _undecided(after[a], after[b]):
                 tied += 1
                 continue
             faster, slower = (a, b) if before[a].value < before[b].value else (b, a)
@@ -62,6 +63,10 @@ def rankings(first: Run, second: Run) -> Rankings:
     if not cells:
         raise RunError(f"{first.path} and {second.path} have no ranking in common")
     return Rankings(cells, agreed, tied, contradictions, (str(first.path), str(second.path)))
+
+
+def _undecided(one: Estimate, other: Estimate) -> bool:
+    return min(one.n, other.n) < FEW or one.tied_with(other)
 
 
 def _columns_of(run: Run) -> dict[Subject, dict[str, Estimate]]:

@@ -71,13 +71,13 @@ def test_runs_of_other_operations_are_refused(tmp_path, capsys):
 # ---- rankings
 
 
-def ranked(root, machine=HERE, **times):
-    """A run with five samples around a time for each timer, at two sizes."""
+def ranked(root, machine=HERE, samples=5, **times):
+    """A run with samples around a time for each timer, at two sizes."""
     rows = []
     for name, pair in times.items():
         for size, time in zip((10, 100), pair, strict=True):
-            samples = [time * by for by in (0.98, 0.99, 1.0, 1.01, 1.02)]
-            rows += task_rows(name, HOLD, size, samples)
+            taken = [time * by for by in (0.98, 0.99, 1.0, 1.01, 1.02)]
+            rows += task_rows(name, HOLD, size, taken[:samples])
     return store(root, rows, machine=machine)
 
 
@@ -135,3 +135,9 @@ def test_other_machines_are_named_and_options_that_do_not_fit_refused(tmp_path, 
     alone = ranked(tmp_path, a=(1, 1))
     assert main(["diff", str(first), str(alone), "--rankings"]) == BAD_INPUT
     assert "no ranking in common" in capsys.readouterr().err
+
+
+def test_a_pair_with_few_samples_decides_nothing(tmp_path):
+    few = read_run(ranked(tmp_path, samples=4, **RUN | {"a": (30, 30)}))
+    compared = rankings(read_run(ranked(tmp_path, **RUN)), few)
+    assert (compared.agreed, compared.tied, compared.contradictions) == (0, 6, [])

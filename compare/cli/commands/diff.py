@@ -325,6 +325,7 @@ def _ranking_sheets(
     lines = [
         f"{plural(compared.cells, 'ranking')} with {plural(pairs, 'pair')} of timers:"
         f" {compared.agreed:,} alike, {compared.tied:,} tied in A or B",
+        "pairs with fewer than 5 samples count as tied",
         "the rankings contradict each other"
         if compared.contradictions
         else "the rankings agree, apart from ties",
