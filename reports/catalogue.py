@@ -227,6 +227,31 @@ def tails_plots(summary: Summary) -> Plots:
         )
 
 
+# ---- wake-ups
+
+
+def idle(summary: Summary) -> Table:
+    """The wake-ups of an idle program in an hour."""
+    subjects = dict.fromkeys(key.subject for key in summary.where(metric="hour_wakeups").figures)
+    sizes = {key.size or 0 for key in summary.where(metric="hour_wakeups").figures}
+    timers = formats.counted(max(sizes, default=0), "timer")
+    return tabulate(
+        summary,
+        "idle",
+        "An hour of an idle program",
+        ("tick", "figure"),
+        {
+            (subject.partition("tick ")[2] or "no tick",): [
+                (name, subject, size) for size in sizes for name in ("hour_seconds", "hour_wakeups")
+            ]
+            for subject in subjects
+        },
+        f"With {timers} pending, none of which is due within the hour: the timer's wake-ups and "
+        "its CPU time in them, without that of waking the process. What takes longer than the "
+        "budget is extrapolated.",
+    )
+
+
 # ---- callers
 
 
@@ -363,6 +388,7 @@ def _of_peers(
 _COUNTS = (
     *("scheduled", "cancelled", "rescheduled", "fired", "most_pending", "nbytes"),
     *("lateness_median", "lateness_p99", "lateness_p999"),
+    *("driver_wakeups", "driver_idle"),
 )
 _NAME = 16  # characters of a source below its column
 _FEW_PRECISIONS = 2  # up to this number, the charts of time and lateness suffice
@@ -638,6 +664,13 @@ SECTIONS: Mapping[str, Item] = {
     ),
     "tails": Item(
         "Tails: the slowest operations", tails_lead, (tails,), (tails_plots,), folded=False
+    ),
+    "wakeups": Item(
+        "Wake-ups of an idle program",
+        "A driver sleeps until the timer's next wake-up. Some wheels wake up to look at slots or "
+        "to move timers down, although nothing is due; with a fine tick this keeps a processor "
+        "awake. The replays below have the wake-ups of a driver for each workload.",
+        (idle,),
     ),
     "callers": Item("What a program pays", callers_lead, (callers,)),
     "peers": Item("Timers of other languages", peers_lead, (peers, peer_times, peer_singles)),

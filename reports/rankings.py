@@ -1,9 +1,9 @@
 """Whether two runs rank the timers alike: the test of whether a comparison is reproducible.
 
 In each cell, a task with its number of pending timers or a replayed source, all pairs of timers are
-compared. A run decides a pair unless the intervals of the two medians overlap, or one has fewer than
-FEW samples. The runs agree on a pair that both decide alike, and contradict each other on one that
-both decide, but not alike.
+compared. A run decides a pair unless the intervals of the two medians overlap, or one of them has
+fewer than FEW samples. The runs agree on a pair that both decide alike, and contradict each other
+on one that both decide, but not alike.
 """
 
 from collections.abc import Sequence

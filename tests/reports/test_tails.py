@@ -9,9 +9,9 @@ from compare.cli.text import shown
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.ticks import Ticks
 from compare.trial.results.metrics import LATENCIES
-from compare.trial.results.schema import OVER_BUDGET, TAILS, Row, rows_of
+from compare.trial.results.schema import IDLE, OVER_BUDGET, TAILS, Row, rows_of
 from compare.trial.results.store import contestant_entry, read_run
-from reports.catalogue import section, tails, tails_plots
+from reports.catalogue import idle, section, tails, tails_plots
 from reports.charts import pictures
 from reports.summary import figures_of
 from tests.reports.stored import replay_rows, store
@@ -108,3 +108,26 @@ def test_the_clock_and_the_time_of_a_reading_are_named(summary):
 
 def test_without_latencies_there_is_no_section(summary):
     assert section("tails", summary.where(metric="replay_time")) is None
+
+
+def test_an_idle_hour_has_a_column_for_each_tick(tmp_path):
+    rows = []
+    for name, subject, count in (
+        ("cascading-wheel", IDLE, 2),
+        ("hashed-wheel", f"{IDLE}, tick 1ms", 3_600_000),
+        ("hashed-wheel", f"{IDLE}, tick 1s", 3_600),
+    ):
+        rows += rows_of(name, subject, {"hour_seconds": count / 7, "hour_wakeups": count}, 1000)
+    entries = [
+        contestant_entry(contestant(name), ["ms"]) for name in ("cascading-wheel", "hashed-wheel")
+    ]
+    table = idle(figures_of(read_run(store(tmp_path, rows, contestants=entries))))
+    cells = {
+        (timer.label, *heading): table.entry(timer, heading).text
+        for timer in table.rows
+        for heading in table.headings
+    }
+    assert cells["hashed-wheel", "1ms", "wake-ups"] == formats.count(3_600_000)
+    assert cells["hashed-wheel", "1s", "CPU time [s]"] == formats.significant(3_600 / 7)
+    assert cells["cascading-wheel", "no tick", "wake-ups"] == "2"
+    assert cells["cascading-wheel", "1s", "wake-ups"] == "–"

@@ -100,6 +100,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
     from reports.catalogue import (
         MEDIAN,
         callers,
+        idle,
         memory,
         peer_singles,
         peer_times,
@@ -113,6 +114,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
     parts: list[tuple[Table, dict[str, str | None]]] = [
         (times(summary), {"statistic": None} if whole else {}),
         (tails(summary), {"operation": None}),
+        (idle(summary), {}),
         (callers(summary), {}),
         (peers(summary), {}),
         (peer_times(summary), {}),

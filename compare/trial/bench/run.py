@@ -16,6 +16,7 @@ from compare.traffic.workloads.catalogue import LARGEST_SEED, MAX_IN_MEMORY, wor
 from compare.trial.bench import work
 from compare.trial.bench.callers import Callers
 from compare.trial.bench.comparison import ALL_TAILS, NO_TAILS, Comparison, workloads_of
+from compare.trial.bench.idle import LARGEST, Idle
 from compare.trial.bench.machine import surroundings
 from compare.trial.bench.measure import Bench, Progress, Store, another_fits
 from compare.trial.bench.peers import PeerBench
@@ -97,12 +98,14 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
     tails = Tails(
         contestants, *_tailed(options, sources), options.repeats, options.budget, options.seed
     )
-    measured: list[Bench | Callers | PeerBench | Replays | Tails] = [
+    idle = Idle(contestants, *_idle(options, sources), options.budget, options.seed)
+    measured: list[Bench | Callers | PeerBench | Replays | Tails | Idle] = [
         bench,
         *([callers] if options.sizes else []),
         *([peers] if chosen and options.sizes else []),
         *replays,
         *([tails] if tails.tasks else []),
+        *([idle] if idle.tasks else []),
     ]
     contestant_entries = [contestant_entry(contestant, units) for contestant in contestants]
     manifest = _manifest(options, workloads, contestant_entries, replays)
@@ -154,6 +157,14 @@ def _tailed(
         return (), ()
     quick = sorted(options.sizes, key=lambda size: (size > QUICK_SIZE, -size))
     return quick[:1], sources[: len(options.traces)]
+
+
+def _idle(options: Comparison, sources: Sequence[Source]) -> tuple[int, Sequence[Source]]:
+    """The number of timers of an idle program, and the sources whose wake-ups are counted."""
+    if options.tails == NO_TAILS:
+        return 0, ()
+    fitting = [size for size in options.sizes if size <= LARGEST]
+    return max(fitting, default=0) if options.tails == ALL_TAILS else 0, sources
 
 
 def _check(options: Comparison) -> None:

@@ -121,6 +121,11 @@ METRICS = {
     "nbytes": Metric("memory", formats.data_size, "B", LOWER),
     "wakeups": Metric("wake-ups at the end"),
     "idle_wakeups": Metric("… with nothing due"),
+    "driver_wakeups": Metric("wake-ups of a driver", better=LOWER),
+    "driver_idle": Metric("… with nothing due", better=LOWER),
+    # an hour of an idle program
+    "hour_seconds": Metric("CPU time", formats.significant, "s", LOWER),
+    "hour_wakeups": Metric("wake-ups", formats.whole, better=LOWER),
     "lateness_min": Metric("least lateness"),
     "lateness_median": Metric("median lateness"),
     **{
