@@ -71,8 +71,8 @@ def test_the_command_prints_what_is_stored(run, capsys):
 
 def test_a_run_of_another_kind_is_one_line(tmp_path, capsys):
     manifest = {
-        **dict.fromkeys(("versions", "machine", "parameters", "agreement"), {}),
-        **dict.fromkeys(("command", "sources", "contestants"), []),
+        **{name: {} for name in ("versions", "machine", "parameters", "agreement")},
+        **{name: [] for name in ("command", "sources", "contestants")},
         **dict.fromkeys(("commit", "dirty")),
     }
     with new_run(tmp_path, PURGATORY, manifest, []) as writer:
