@@ -494,6 +494,9 @@ def trade_off_plots(summary: Summary) -> Plots:
 
 # ---- memory
 
+_HELD = ("at_rest", "at_peak", "grown")
+_MEMORY = (*_HELD, *(f"process_{at}" for at in _HELD), "pause")
+
 
 def memory(summary: Summary) -> Table:
     """Memory per pending timer, and the cost of growing."""
@@ -506,13 +509,15 @@ def memory(summary: Summary) -> Table:
         ("size", "figure"),
         {
             (formats.size(size),): [
-                (name, MEMORY, size) for name in ("at_rest", "at_peak", "grown", "pause")
+                (name, MEMORY, size)
+                for name in (*_HELD, *(f"process_{at}" for at in _HELD), "pause")
             ]
             for size in sizes
         },
         "Bytes for each pending timer: when all room is used, at most while the timer grows, and "
-        "from then on, since capacity is never given back. The pause is the time of the one insert "
-        "that makes it grow: median, and the least and the greatest sample.",
+        "from then on, since capacity is never given back. Those of the process are the growth of "
+        "its resident memory, measured in a new process for each timer. The pause is the time of "
+        "the one insert that makes it grow: median, and the least and the greatest sample.",
         {"size": _largest(sizes)},
     )
 

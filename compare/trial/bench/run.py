@@ -20,6 +20,7 @@ from compare.trial.bench.idle import LARGEST, Idle
 from compare.trial.bench.machine import surroundings
 from compare.trial.bench.measure import Bench, Progress, Store, another_fits
 from compare.trial.bench.peers import PeerBench
+from compare.trial.bench.process import ProcessMemory
 from compare.trial.bench.sources import (
     Source,
     check_same_rows,
@@ -99,13 +100,15 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
         contestants, *_tailed(options, sources), options.repeats, options.budget, options.seed
     )
     idle = Idle(contestants, *_idle(options, sources), options.budget, options.seed)
-    measured: list[Bench | Callers | PeerBench | Replays | Tails | Idle] = [
+    process = ProcessMemory(contestants, idle.size)
+    measured: list[Bench | Callers | PeerBench | Replays | Tails | Idle | ProcessMemory] = [
         bench,
         *([callers] if options.sizes else []),
         *([peers] if chosen and options.sizes else []),
         *replays,
         *([tails] if tails.tasks else []),
         *([idle] if idle.tasks else []),
+        *([process] if process.tasks else []),
     ]
     contestant_entries = [contestant_entry(contestant, units) for contestant in contestants]
     manifest = _manifest(options, workloads, contestant_entries, replays)

@@ -82,6 +82,9 @@ METRICS = {
     "at_rest": _nbytes("at rest"),
     "at_peak": _nbytes("at the peak"),
     "grown": _nbytes("after growth"),
+    "process_at_rest": _nbytes("process, at rest"),
+    "process_at_peak": _nbytes("process, at the peak"),
+    "process_grown": _nbytes("process, after growth"),
     "pause": Metric("pause", formats.significant, "ms", LOWER, ("range",)),
     # the costs of a caller
     "pair_time": Metric("start and cancel", formats.significant, "ns", LOWER, ("range",)),

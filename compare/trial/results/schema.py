@@ -6,7 +6,7 @@ A value belongs to a contestant, a subject, a size and a metric.
 |---|---|---|
 | a task, such as "hold" | timers pending | `time`, counters, `in_slots` |
 | the name of a workload or trace | null | `replay_time`, counts, lateness, counters |
-| "memory" | timers for which there is room | `at_rest`, `at_peak`, `grown`, `pause` |
+| "memory" | timers for which there is room | `at_rest`, `process_at_rest`, ..., `pause` |
 | "tails", or the name of a workload or trace | timers pending, or null | those of latencies |
 | "idle hour", "idle hour, tick 10ms", ... | timers pending | `hour_seconds`, `hour_wakeups` |
 | a caller, such as "python" | timers pending | `pair_time`, `fire_time`, `step_time` |
