@@ -19,7 +19,7 @@ from compare.spark.failures import plain_failures
 from compare.traffic.logs.blocks import LogError
 from compare.traffic.logs.job import FILE_BITS, Job, Place, Result
 from compare.traffic.logs.reading import Seen
-from compare.traffic.logs.rows import NO_POSITIONS, RUNS, Parsed, RejectedRow
+from compare.traffic.logs.rows import NO_POSITIONS, REJECTED_ROWS, RUNS, Parsed
 from compare.traffic.logs.shards import ends_without_start, write_shard
 from compare.traffic.tapes.description import counts_from
 from compare.traffic.tapes.trace import Shard
@@ -94,7 +94,8 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
 
 def _about(parsed: Parsed) -> str:
     """Everything but the rows of a part of a block."""
-    return _json({"total": parsed.total, "rejected": parsed.rejected, "seen": parsed.seen})
+    rejected = parsed.rejected.to_pydict()
+    return _json({"total": parsed.total, "rejected": rejected, "seen": parsed.seen})
 
 
 def _json(value: Any) -> str:
@@ -116,7 +117,7 @@ def _write(job: Job, number: int, runs: Iterable[pa.RecordBatch]) -> str:
         table, seen = job.rejected(), Seen()
         for row in chain.from_iterable(run.select(["first", "about"]).to_pylist() for run in runs):
             about = json.loads(row["about"])
-            rejected = [RejectedRow(*columns) for columns in about["rejected"]]
+            rejected = pa.RecordBatch.from_pydict(about["rejected"], schema=REJECTED_ROWS)
             table.add(row["first"] >> FILE_BITS, about["total"], rejected)
             seen.merge(_seen(about["seen"]))
         table.close()

@@ -4,8 +4,9 @@ Runs keep their shape from here to the fold, whether threads or Spark sort them;
 """
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from string import Formatter
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +67,15 @@ rounded down. A value is the end of a request that was answered, or NONE; if row
 the place of the key in `keys`, which is null otherwise. A position is the place of the row in the
 log. `first` is the first start.
 """
+REJECTED_ROWS = pa.schema(
+    [
+        ("number", pa.int64()),  # of its line or record in the part, from 0
+        ("kind", pa.string()),
+        ("problem", pa.string()),
+        ("time", pa.string()),  # text in the log
+        ("value", pa.string()),  # its duration, end, id or key
+    ]
+)
 ROWS_OF_A_RUN = 1 << 14
 """The most rows of a run. If a log is in no order, runs overlap, and a part of each is held when
 they are merged: short runs need less memory.
@@ -106,16 +116,6 @@ class Meaning(NamedTuple):
         return self.value in ("id", "key")
 
 
-class RejectedRow(NamedTuple):
-    """A rejected row."""
-
-    number: int  # of its line or record in the part, from 0
-    kind: str
-    problem: str
-    time: str | None  # text in the log
-    other: str | None  # its duration, end, id or key
-
-
 class Parsed(NamedTuple):
     """A part of a block of a log."""
 
@@ -123,7 +123,7 @@ class Parsed(NamedTuple):
     rows: int  # of all runs
     total: int  # lines or records
     seen: Seen
-    rejected: Sequence[RejectedRow]
+    rejected: pa.RecordBatch  # see REJECTED_ROWS
 
 
 def interpret(
@@ -228,7 +228,7 @@ def interpret(
         order = order[np.argsort(column[order], kind="stable")]
     value = texts[meaning.value] if meaning.keyed else end
     runs = _runs(shard[order], start[order], value.take(order), position[order])
-    rejected = list(_rejected(records, problem, tuple(problems), meaning))
+    rejected = _rejected(records, problem, tuple(problems), meaning)
     return Parsed(runs, len(order), records.total, seen, rejected)
 
 
@@ -287,24 +287,46 @@ def _lists(ends: Sequence[int], values: pa.Array) -> pa.ListArray:
 
 def _rejected(
     records: Records, problem: npt.NDArray[np.int8], problems: Sequence[str], meaning: Meaning
-) -> Iterator[RejectedRow]:
+) -> pa.RecordBatch:
     """The rejected rows of a block."""
     places = np.flatnonzero(problem > _FINE)
-    columns = {
-        role: [
-            value and value.decode(errors="replace")
-            for value in with_value(column.take(places)).to_pylist()
-        ]
-        for role, column in records.texts.items()
+    texts = {
+        role: _characters(with_value(column.take(places))) for role, column in records.texts.items()
     }
-    for index, row in enumerate(places.tolist()):
-        texts = {role: column[index] for role, column in columns.items()}
-        template = problems[problem[row] - 1]
-        text = template.format(
-            **{role: (text or "")[:QUOTE] for role, text in texts.items()},
-            form=meaning.form,
-            unit=meaning.unit,
-        )
-        kind = UNMATCHED if template == _WITHOUT_START else UNREADABLE
-        number = int(records.number[row])
-        yield RejectedRow(number, kind, text, texts["time"], texts[meaning.value])
+    codes = problem[places] - 1
+    order = np.argsort(codes, kind="stable")
+    messages = [pa.array([], pa.string())]
+    for code, count in zip(*np.unique(codes, return_counts=True), strict=True):
+        alike = order[sum(map(len, messages)) :][:count]
+        values = {role: text.take(alike) for role, text in texts.items()}
+        values |= {"form": pa.repeat(meaning.form, count), "unit": pa.repeat(meaning.unit, count)}
+        messages.append(_filled(problems[code], values, count))
+    ends = [code for code, text in enumerate(problems) if text == _WITHOUT_START]
+    unmatched = pa.array(np.isin(codes, ends))
+    columns = (
+        records.number[places].astype(np.int64),
+        pc.if_else(unmatched, UNMATCHED, UNREADABLE),
+        pa.concat_arrays(messages).take(np.argsort(order)),
+        texts["time"],
+        texts[meaning.value],
+    )
+    return pa.RecordBatch.from_arrays([*map(pa.array, columns)], schema=REJECTED_ROWS)
+
+
+def _characters(texts: pa.Array) -> pa.Array:
+    """Bytes as text."""
+    try:
+        return texts.cast(pa.string())
+    except pa.ArrowInvalid:  # not all are UTF-8
+        decoded = [text and text.decode(errors="replace") for text in texts.to_pylist()]
+        return pa.array(decoded, pa.string())
+
+
+def _filled(template: str, values: Mapping[str, pa.Array], count: int) -> pa.Array:
+    """The template with each row's values, of which the first characters are quoted."""
+    parts = [pa.repeat("", count)]
+    for literal, name, _, _ in Formatter().parse(template):
+        parts.append(literal)
+        if name is not None:
+            parts.append(pc.fill_null(pc.utf8_slice_codeunits(values[name], 0, QUOTE), ""))
+    return pc.binary_join_element_wise(*parts, "")

@@ -6,7 +6,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from compare.traffic.logs.pairs import Piece, in_time, paired, without_start
 from compare.traffic.logs.requests import RequestTape
-from compare.traffic.logs.rows import NO_POSITIONS, NONE, Meaning, RejectedRow
+from compare.traffic.logs.rows import NO_POSITIONS, NONE, Meaning
 from compare.traffic.logs.touches import TouchTape
 from compare.traffic.tapes.description import Late
 from compare.traffic.tapes.tape import Tape
@@ -150,33 +149,37 @@ class Rejected:
         )
         self._path, self._files, self._record = path, files, record
         self._before = [0] * len(files)  # lines or records in the blocks of each file
-        self._rows: list[tuple[Any, ...]] = []
+        self._rows: list[pa.RecordBatch] = []  # not written yet
         self._writer: pq.ParquetWriter | None = None
         self.kinds: Counter[str] = Counter()
         self.examples: list[str] = []
 
-    def add(self, file: int, total: int, rows: Iterable[RejectedRow]) -> None:
+    def add(self, file: int, total: int, rows: pa.RecordBatch) -> None:
         """Add the rejected rows of the next block of a file, which has `total` lines or records."""
-        for row in rows:
-            self.kinds[row.kind] += 1
-            number = self._before[file] + row.number + 1
-            place: tuple[Any, ...] = (number,)
-            where = f"{self._record} {number}"
-            if len(self._files) > 1:
-                place, where = (self._files[file], number), f"{self._files[file]}, {where}"
-            if len(self.examples) < EXAMPLES:
-                self.examples.append(f"{where}: {row.problem}")
-            self._rows.append((*place, *row[1:]))
-        self._before[file] += total
-        if len(self._rows) >= _ROWS_AT_ONCE:
+        first, self._before[file] = self._before[file] + 1, self._before[file] + total
+        if not rows.num_rows:
+            return
+        self.kinds.update(
+            {each["values"]: each["counts"] for each in rows["kind"].value_counts().to_pylist()}
+        )
+        numbers, *columns = rows.columns
+        numbers = pc.add(numbers, first)
+        place = f"{self._files[file]}, " if len(self._files) > 1 else ""
+        more = slice(EXAMPLES - len(self.examples))
+        for number, problem in zip(numbers[more], rows["problem"][more], strict=True):
+            self.examples.append(f"{place}{self._record} {number}: {problem}")
+        if place:
+            columns.insert(0, pa.repeat(self._files[file], len(numbers)))
+        columns.insert(bool(place), numbers)
+        rows = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        self._rows.append(rows)
+        if sum(each.num_rows for each in self._rows) >= _ROWS_AT_ONCE:
             self._flush()
 
     def _flush(self) -> None:
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
-        columns = zip(*self._rows, strict=True)
-        arrays = [pa.array(*pair) for pair in zip(columns, self._schema.types, strict=True)]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._writer.write_table(pa.Table.from_batches(self._rows))
         self._rows = []
 
     def close(self) -> None:
