@@ -71,7 +71,8 @@ class Figures:
         """The median. Raises Undecided if there is none."""
         if (contestant, metric, size) not in self.samples:
             at = "" if size is None else f" at {size:,}"
-            lacks = self.notes.get(contestant, f"{metric} was not measured{at}")
+            lacks = f"{metric} was not measured{at}"
+            lacks = self.notes.get(contestant, self.notes.get("experiment", lacks))
             raise Undecided(f"{contestant}: {lacks}")
         return median(self.samples[contestant, metric, size])
 

@@ -244,8 +244,8 @@ CLAIMS: Sequence[Claim] = (
     Claim(
         24,
         "A wheel without cascades has no latency spikes.",
-        "The documentation of nexus-timer up to 1.4.3. Version 1.5.0 moves timers down again, to "
-        "keep the tail of its polls flat.",
+        "The documentation of nexus-timer up to 1.4.3 (docs.rs/nexus-timer). Version 1.5.0 moves "
+        "timers down again, to keep the tail of its polls flat.",
         work.SPIKES,
         "Holds if no step of the wheel moves 1 % of the timers, nor fires more than twice as many "
         "as an exact timer does at most.",
@@ -254,8 +254,8 @@ CLAIMS: Sequence[Claim] = (
     Claim(
         25,
         "Arming costs 39 ns and cancelling 22, flat to a million timers.",
-        "glommio #44, on a hierarchical wheel. A later comment there has 43 and 26 ns with 4,096 "
-        "timers.",
+        "glommio #44 (github.com/glommio/glommio/pull/44), on a hierarchical wheel. A later "
+        "comment there has 43 and 26 ns with 4,096 timers.",
         queues.FLAT_COSTS,
         f"A size is flat if both cost at most twice the claimed times, and at most "
         f"{queues.FLATNESS:g} times as much as at the smallest size, in the better of two wheels. "
@@ -265,7 +265,7 @@ CLAIMS: Sequence[Claim] = (
     Claim(
         26,
         "There is no degradation with the number of timers.",
-        "Lev-Libfeld 2019 (Lawn), on a queue for each time to live.",
+        "Lev-Libfeld 2019, Lawn (arxiv.org/abs/1906.10860), on a queue for each time to live.",
         work.CONSTANT_DELAYS,
         f"Work is the same if it grows to at most {work.SAME:g} times its least. Holds if that of "
         "lists by delay is, over the timers and over the different delays; holds only for few "
@@ -276,7 +276,7 @@ CLAIMS: Sequence[Claim] = (
     Claim(
         27,
         "A fixed set of delays needs no wheel.",
-        "zeek #1133, on a queue for each delay.",
+        "zeek #1133 (github.com/zeek/zeek), on a queue for each delay.",
         work.CONSTANT_DELAYS,
         f"Holds if lists by delay do at most {work.SAME:g} times the work of the better of two "
         "wheels, with each number of timers.",
@@ -285,7 +285,8 @@ CLAIMS: Sequence[Claim] = (
     Claim(
         28,
         "A timing wheel wakes an idle processor.",
-        "Objections to a wheel for the Zephyr kernel, zephyr #111746.",
+        "Objections to a wheel for the Zephyr kernel, zephyr #111746 "
+        "(github.com/zephyrproject-rtos/zephyr).",
         work.IDLE_HOUR,
         f"A wheel wakes it if it wakes more than {work.OFTEN} times in an hour for one timer. "
         "Holds if Netty's, Kafka's and the cascading wheel do; holds only for those that do.",
@@ -294,7 +295,8 @@ CLAIMS: Sequence[Claim] = (
     Claim(
         29,
         "Avoiding one timeout saves 13.5 % of a request.",
-        "aiohttp #9598, on the timeout around a connect that finds an open connection.",
+        "aiohttp #9598 (github.com/aio-libs/aiohttp/issues/9598), on the timeout around a connect "
+        "that finds an open connection.",
         requests.REQUESTS,
         "Holds if the share of a timeout in an aiohttp request is within a factor of two of that; "
         "holds only for a bare stream if it is so there alone.",

@@ -8,11 +8,12 @@ from typing import Any
 
 from compare.base.progress import progress_bar
 from compare.trial.bench.machine import surroundings
-from compare.trial.claims.base import Claim, Verdict
+from compare.trial.claims.base import Claim, Verdict, missing
 from compare.trial.claims.catalogue import CLAIMS, claims_numbered, experiments_of
 from compare.trial.results.schema import Row
 from compare.trial.results.store import CLAIMS as KIND
 from compare.trial.results.store import check_store, new_run
+from timers.errors import TimerError
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,11 @@ def run_claims(
     ):
         for experiment, task in tasks.items():
             bar.set_description_str(f"{experiment.name:<32}")
-            writer.write(task, experiment.rows(quick))
+            try:
+                rows = experiment.rows(quick)
+            except TimerError as error:  # the others go on
+                rows = [missing("experiment", str(error))._replace(subject=experiment.name)]
+            writer.write(task, rows)
             bar.update()
         ended = time.perf_counter(), time.process_time()
         wall, cpu = (end - start for start, end in zip(started, ended, strict=True))

@@ -1,15 +1,18 @@
 """Running, storing and printing claims. Without peers, since none needs to be built here."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from compare.cli.main import main
+from compare.trial.claims.base import NOT_DECIDED
 from compare.trial.claims.catalogue import BY_NUMBER, CLAIMS, ClaimError, claims_numbered
 from compare.trial.claims.run import run_claims, settled
 from compare.trial.peers.catalogue import CACHE
 from compare.trial.results.store import PURGATORY, new_run, read_run
 from tests.words import one_line
+from timers.errors import TimerError
 
 OWN = 15  # a claim that needs no peer
 OF_KAFKA = 19
@@ -46,6 +49,20 @@ def test_only_the_experiments_of_the_claims_are_run(run):
 def test_counted_work_is_the_same_again(run):
     claim = BY_NUMBER[OWN]
     assert claim.experiment.rows(True) == list(run.rows)
+
+
+def test_an_experiment_that_fails_leaves_the_others(tmp_path, monkeypatch):
+    def fail(quick):
+        raise TimerError("it takes too long")
+
+    monkeypatch.setattr(
+        "compare.trial.claims.run.experiments_of",
+        lambda claims: [replace(BY_NUMBER[18].experiment, measure=fail), BY_NUMBER[OWN].experiment],
+    )
+    found = settled(read_run(run_claims([OWN, 18], quick=True, runs=str(tmp_path))).rows)
+    verdicts = {each.claim.number: each.verdict for each in found}
+    assert verdicts[OWN].kind != NOT_DECIDED
+    assert verdicts[18] == (NOT_DECIDED, "as drawn: it takes too long", "")
 
 
 def test_a_missing_peer_is_one_line(no_peers, tmp_path, capsys):
