@@ -75,7 +75,9 @@ def run(state, operations, at_once, cursor, handles, armed_by, fired):
         if moment > now or (may_be_due and due(state)):
             most_pending = max(most_pending, state.cells[PENDING])
             earliest = before if may_be_due else before + 1
-            n, done = advance_and_keep(state, moment, earliest, cursor, armed_by, fired, n)
+            filled = n
+            n, done = advance_and_check(state, moment, earliest, cursor, fired, n)
+            name_operations(armed_by, fired, filled, n)
             if not done:
                 break
             now = before = moment
@@ -129,11 +131,12 @@ def drain(state, limit, cursor, armed_by, fired):
         wakeup = next_wakeup(state) if idle < MAX_IDLE else next_expiry(state)
         before = n
         # Nothing is due before a wake-up, so what fires says that it fires at this moment.
-        n, done = advance_and_keep(state, wakeup, wakeup, cursor, armed_by, fired, n)
+        n, done = advance_and_check(state, wakeup, wakeup, cursor, fired, n)
         cursor[WAKEUPS] += 1
         idle = 0 if n > before else idle + 1
         if idle > 0:
             cursor[IDLE_WAKEUPS] += 1
+    name_operations(armed_by, fired, cursor[ROWS], n)  # at once, so that its cache misses overlap
     cursor[ROWS], cursor[IDLE] = n, idle
 
 
@@ -146,18 +149,19 @@ def tick(state, limit, until, cursor, armed_by, fired):
     done = True
     while done and now < stop:
         before = n
-        n, done = advance_and_keep(state, now + 1, now + 1, cursor, armed_by, fired, n)
+        n, done = advance_and_check(state, now + 1, now + 1, cursor, fired, n)
         cursor[WAKEUPS] += 1
         if n == before:
             cursor[IDLE_WAKEUPS] += 1
         if done:
             now += 1
+    name_operations(armed_by, fired, cursor[ROWS], n)
     cursor[ROWS] = n
 
 
 @inlined
-def advance_and_keep(state, moment, earliest, cursor, armed_by, fired, n):
-    """Advance into fired[n:], and replace each handle by the operation that armed the timer.
+def advance_and_check(state, moment, earliest, cursor, fired, n):
+    """Advance into fired[n:].
 
     Notes in `cursor` if a row did not fire from `earliest` to `moment`. Only the first and the last
     row are read here: the order of the rows is checked when they are handed over.
@@ -170,7 +174,12 @@ def advance_and_keep(state, moment, earliest, cursor, armed_by, fired, n):
         if (first_at < earliest or last_at > moment) and cursor[ADVANCED] == 0:
             cursor[ADVANCED], cursor[EARLIEST], cursor[MOMENT] = 1, earliest, moment
             cursor[FIRST_AT], cursor[LAST_AT] = first_at, last_at
-    for r in range(n, n + count):
+    return n + count, done
+
+
+@inlined
+def name_operations(armed_by, fired, first, last):
+    """Replace the handles of the rows in [first, last) by the operations that armed the timers."""
+    for r in range(first, last):
         row = np.uint32(r)
         fired[row]["handle"] = armed_by[place_of(fired[row]["handle"])]
-    return n + count, done
