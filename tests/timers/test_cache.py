@@ -136,6 +136,29 @@ print(len(timer))
     assert run(script, tmp_path) == ["4"]
 
 
+COUNTING = """
+from collections import Counter
+from numba.core import event
+from timers import CascadingWheel
+compiled = Counter()
+class Counted(event.Listener):
+    def on_start(self, started):
+        compiled[started.data["dispatcher"].py_func] += 1
+    def on_end(self, ended):
+        pass
+event.register("numba:compile", Counted())
+CascadingWheel().advance(1)
+ours = {f.__name__: n for f, n in compiled.items() if f.__module__.startswith("timers")}
+print("deliver" in ours, "schedule" in ours, {name for name, n in ours.items() if n > 1})
+"""
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="interpreted, nothing is compiled")
+def test_what_is_called_is_compiled_once_and_nothing_else(tmp_path):
+    (tmp_path / "timers").symlink_to(PACKAGE)
+    assert run(COUNTING, tmp_path) == ["True False set()"]
+
+
 def test_a_finalizer_that_needs_other_code_while_some_is_compiled_is_refused():
     # Private: no test can let a finalizer run while the public functions compile.
     def compile_(signature):

@@ -12,6 +12,8 @@ the first timer of an ordered structure. The counts do not depend on the number 
 from numba import types
 from numba.extending import overload
 
+from timers.kernels.jit import FORCE_INLINE
+
 COUNTERS = (
     "comparisons",
     "timers_touched",
@@ -42,7 +44,7 @@ def count(counters, counter, amount):
 
 # Inlined by LLVM, not by Numba: with inline="always", a call is lost if its argument is a
 # conditional expression.
-@overload(count, jit_options={"forceinline": True, "_nrt": False})
+@overload(count, jit_options=FORCE_INLINE)
 def _count(counters, counter, amount):
     if isinstance(counters, types.NoneType):
         return lambda counters, counter, amount: None

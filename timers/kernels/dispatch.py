@@ -1,9 +1,9 @@
 """The functions of every kernel, declared once: `schedule(state, ...)` calls the State's kernel.
 
-In compiled code, the type of the State selects the kernel at compile time (`overload`). So code
-like `replay` is written once, costs nothing extra and can be cached on disk. In interpreted code,
-the State's class selects it. The kernel is the module that defines the State, so nothing needs to
-be registered.
+In compiled code, the type of the State selects the kernel at compile time. So code like `replay`
+is written once, costs nothing extra and can be cached on disk. In interpreted code, the State's
+class selects it. The kernel is the module that defines the State, so nothing needs to be
+registered.
 
 Each State class needs its own name. Machine code is linked by symbols made of function and type
 names; if two cached functions had the same symbol, a scheme would silently run another's code.
@@ -12,14 +12,15 @@ names; if two cached functions had the same symbol, a scheme would silently run 
 import sys
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numba import typeof, types
-from numba.extending import overload
+from numba.extending import lower_builtin, type_callable
 
-from timers.kernels.jit import FORCE_INLINE, inlined, specialised
+from timers.kernels.jit import inlined, specialised
 from timers.kernels.pool import EXPIRY, NOW, index_of, is_replaced, room
 from timers.kernels.prefetch import prefetch
 
@@ -42,14 +43,6 @@ def kernel_of(state_class: type) -> ModuleType:
     return sys.modules[state_class.__module__]
 
 
-# `*arguments` would be passed as a tuple, which makes an operation 6 to 8 % slower.
-_CALLS: dict[int, Callable[[Any], Callable[..., Any]]] = {
-    0: lambda function: lambda state: function(state),
-    1: lambda function: lambda state, a: function(state, a),
-    2: lambda function: lambda state, a, b: function(state, a, b),
-}
-
-
 def dispatched(declared: Callable[..., Any]) -> Callable[..., Any]:
     """Make a declared function run the function of the same name in the State's kernel."""
     name = declared.__name__
@@ -58,11 +51,21 @@ def dispatched(declared: Callable[..., Any]) -> Callable[..., Any]:
     def interpreted(state, *arguments):
         return getattr(kernel_of(type(state)), name)(state, *arguments)
 
-    @overload(interpreted, jit_options=FORCE_INLINE, strict=False)
-    def _(state, *arguments):
-        if not isinstance(state, types.BaseNamedTuple):
-            return None
-        return _CALLS[len(arguments)](getattr(kernel_of(state.instance_class), name))
+    # Not an overload, which would be one more function to compile for each State.
+    @type_callable(interpreted)
+    def _(context):
+        def typed(state, *arguments):
+            function = getattr(kernel_of(state.instance_class), name)
+            template, _, types_, _ = function.get_call_template((state, *arguments), {})
+            return template(context).apply(types_, {})
+
+        typed.pysig = signature(declared)
+        return typed
+
+    @lower_builtin(interpreted, types.BaseNamedTuple, types.VarArg(types.Any))
+    def _(context, builder, signature, arguments):
+        function = getattr(kernel_of(signature.args[0].instance_class), name)
+        return context.get_function(types.Dispatcher(function), signature)(builder, arguments)
 
     return interpreted
 

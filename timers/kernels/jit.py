@@ -1,7 +1,8 @@
 """Compilation of the kernels, and the disk cache of compiled code.
 
 `jit` marks a function that other compiled functions call; `entry` marks one that Python calls. Only
-entries are cached on disk: a cached entry includes the machine code of everything it calls.
+entries become machine code and are cached on disk: an entry includes the code of everything it
+calls.
 
 Numba's disk cache checks only the file of the cached function. After a change in a kernel, a cached
 caller in another file would silently return the old result. So every cached entry is stamped with a
@@ -9,6 +10,7 @@ digest of all files that it may be compiled from: the kernels, and the files of 
 import from them.
 """
 
+import gc
 import hashlib
 import logging
 import sys
@@ -20,7 +22,12 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numba.core import caching, config
+from numba.core import caching, config, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import NativeLowering
 
 from timers.errors import NestedCallError
 
@@ -42,13 +49,115 @@ _log = logging.getLogger(__name__)
 # wrappers are unused; skipping them saves an eighth of the compile time.
 _OPTIONS: Any = {"_nrt": False, "error_model": "numpy", "no_cfunc_wrapper": True}
 
-FORCE_INLINE: Any = {"forceinline": True, **_OPTIONS}
+
+class _Library(JITCodeLibrary):
+    """The LLVM code of an entry, which is linked once with that of all functions it needs."""
+
+    def finalize(self) -> None:
+        needed: dict[Any, None] = {}
+        for library in self._linking_libraries:
+            # Callers first: LLVM links a function only if what it has linked calls it.
+            needed |= dict.fromkeys([library, *library._linking_libraries])
+        self._linking_libraries = list(needed)
+        self._finish()
+
+    def _finish(self) -> None:
+        super().finalize()
+
+
+class _Part(_Library):
+    """The LLVM code of one function that entries need. It is neither linked nor run by itself."""
+
+    def _finish(self) -> None:
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):
+    _name = "entry_lowering"
+    library = _Library
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().run_pass(state)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(_Lowering):
+    _name = "part_lowering"
+    library = _Part
+
+    def run_pass(self, state: Any) -> bool:
+        state.flags.no_compile = True
+        super().run_pass(state)
+        # Numba finds the code by a builtin function, which Python would call. This one is unique.
+        never_called: Any = [].append
+        state.targetctx.insert_user_function(never_called, state.cr.fndesc, [state.library])
+        state.cr = state.cr._replace(cfunc=never_called)
+        return True
+
+
+class _Compiler(CompilerBase):
+    """Numba's compiler, but only entries become machine code.
+
+    By default, Numba does for each function what it does for an entry: it links it with all that it
+    calls, optimizes the whole and makes machine code of it.
+    """
+
+    lowering = _Lowering
+
+    def define_pipelines(self) -> list[Any]:
+        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        manager.passes = [
+            (self.lowering if step is NativeLowering else step, description)
+            for step, description in manager.passes
+        ]
+        manager.finalize()
+        return [manager]
+
+
+class _PartCompiler(_Compiler):
+    lowering = _PartLowering
+
+
+class _Function(CPUDispatcher):
+    """A function for other compiled functions; called from Python, it runs as Python.
+
+    It is compiled for int64 alone, whatever the arguments' integer types, and whether or not their
+    values are known: LLVM sees both when it inlines the function.
+    """
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.py_func(*arguments)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        return super().get_call_template(tuple(map(_widened, args)), kws)
+
+
+def _widened(type_: Any) -> Any:
+    """Return int64 for a type of smaller integers or of a known one, else the type."""
+    type_ = types.unliteral(type_)
+    fits = isinstance(type_, types.Integer) and type_ != types.uint64
+    return types.int64 if fits else type_
+
+
+_PART_OPTIONS: Any = {"no_cpython_wrapper": True, **_OPTIONS}
+
+FORCE_INLINE: Any = {
+    "forceinline": True,
+    "pipeline_class": _PartCompiler,
+    **_PART_OPTIONS,
+}
 """Options for functions that LLVM inlines into every caller."""
 
 
-def jit(function: Callable[..., Any]) -> Any:
+def jit(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function for use inside other compiled functions."""
-    return njit(**_OPTIONS)(function)
+    if config.DISABLE_JIT:
+        return function
+    options |= {"nopython": True, "boundscheck": None, **_PART_OPTIONS}
+    return _Function(function, targetoptions=options, pipeline_class=_PartCompiler)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
@@ -57,14 +166,14 @@ def inlined(function: Callable[..., Any]) -> Any:
     LLVM alone would not inline it everywhere, and a call passes each array as seven words on the
     stack.
     """
-    return njit(**FORCE_INLINE)(function)
+    return jit(function, forceinline=True)
 
 
 def entry(function: Callable[..., Any], *, nogil: bool = False) -> Any:
     """Compile a function that Python calls, and cache its machine code on disk."""
     if config.DISABLE_JIT:
         return _boxing(function)
-    compiled = njit(**_OPTIONS, nogil=nogil)(function)
+    compiled = njit(**_OPTIONS, nogil=nogil, pipeline_class=_Compiler)(function)
     try:
         compiled._cache = _StampedCache(function)
     except RuntimeError:  # neither the installation nor the user's cache directory can be written
@@ -96,12 +205,17 @@ def _undisturbed(compile_: Callable[..., Any], signature: tuple[Any, ...]) -> An
     if isinstance(threading.current_thread(), _Compilation):
         raise NestedCallError("a finalizer used a timer whose code is not compiled yet")
     compilation = _Compilation(compile_, signature)
+    collecting = gc.isenabled()
+    gc.disable()  # Numba makes many objects and little garbage: an eighth of the time
     try:
         compilation.start()
     except RuntimeError:  # no threads can be started, e.g. while the interpreter exits
         compilation.run()
     else:
         compilation.join()
+    finally:
+        if collecting:
+            gc.enable()
     if compilation.error is not None:
         raise compilation.error
     return compilation.result
