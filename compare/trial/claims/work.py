@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from compare.traffic.tapes.tape import CANCEL, START, Tape, id_space_of
+from compare.traffic.tapes.tape import START, Tape, id_space_of
 from compare.traffic.workloads.catalogue import make
 from compare.trial.claims.base import (
     HOLDS,
@@ -37,6 +37,7 @@ from compare.trial.peers.run import Peer
 from compare.trial.peers.tapes import tape_of
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.engine import replay
+from compare.trial.replay.wakeups import drive
 from compare.trial.results.schema import Row
 
 LINUX, LISTS, HEAP = "linux-wheel", "duration-lists", "delay-queue"
@@ -213,37 +214,15 @@ def buckets_capped(found: Figures) -> Verdict:
 WORKLOADS = ("uniform", "keepalive", "cancel-heavy")
 
 
-def wakeups_of(timer: Any, tape: Tape) -> tuple[int, int]:
-    """Drive a timer from wake-up to wake-up; return the wake-ups, and those with nothing due."""
-    handles: dict[int, int] = {}
-    wakeups = idle = 0
-
-    def until(moment: float) -> None:
-        nonlocal wakeups, idle
-        while len(timer) and (wakeup := timer.next_wakeup()) is not None and wakeup <= moment:
-            fired = len(timer.advance(wakeup).handles)
-            wakeups += 1
-            idle += not fired
-
-    for moment, op, i, deadline in zip(*(column.tolist() for column in tape), strict=True):
-        until(moment)
-        timer.advance(moment)
-        if op == CANCEL:
-            timer.cancel(handles.get(i, 0))
-        elif op == START or not timer.reschedule(handles.get(i, 0), deadline):
-            handles[i] = timer.schedule(deadline)
-    until(float("inf"))
-    return wakeups, idle
-
-
 def _wakeups(quick: bool) -> Iterator[Row]:
     for name in WORKLOADS:
         made = make(name, operations=4_000 if quick else 40_000)
         due = np.maximum(made.tape.deadline, made.tape.time)
         ticks = int(due.max() - made.tape.time[0])
-        wakeups, idle = wakeups_of(new(HIERARCHICAL, start=int(made.tape.time[0])), made.tape)
-        label = f"{HIERARCHICAL}, {name}"
-        yield from figures(label, wake_ups=wakeups, idle_wake_ups=idle, ticks=ticks)
+        timer = new(HIERARCHICAL, start=int(made.tape.time[0]))
+        done = drive(timer, made.tape, made.id_space, int(due.max()))
+        counts = {"wake_ups": done.wakeups, "idle_wake_ups": done.idle, "ticks": ticks}
+        yield from figures(f"{HIERARCHICAL}, {name}", **counts)
 
         for row in kafka_counts(made.tape, None, **_POLLS):
             yield row._replace(contestant=f"{KAFKA}, {name}")
@@ -597,11 +576,10 @@ NETTY_TICK = 100
 
 
 def _idle(quick: bool) -> Iterator[Row]:
-    deadline = HOUR - 1
+    deadline, until = HOUR - 1, 2 * HOUR  # by then, a timer that fires late has fired
     tape = tape_of([(0, START, 0, deadline)])
     for label in (HEAP, CASCADING, HIERARCHICAL, LINUX):
-        wakeups, _ = wakeups_of(new(label), tape)
-        yield from figures(label, wake_ups=wakeups)
+        yield from figures(label, wake_ups=drive(new(label), tape, 1, until).wakeups)
     yield from kafka_counts(tape, None, wake_ups="wake_ups")
 
     def netty(peer: Peer) -> Iterator[Row]:
