@@ -10,6 +10,7 @@ from typing import NamedTuple
 from compare.base import formats, quantiles
 from compare.base.quantiles import TAIL
 from compare.trial.bench.callers import METRICS
+from compare.trial.bench.idle import TICKS
 from compare.trial.bench.peers import MEMORY as PEER_MEMORY
 from compare.trial.bench.peers import METRIC, SINGLE, SUBJECTS
 from compare.trial.bench.task import HOLD
@@ -17,7 +18,7 @@ from compare.trial.replay.engine import OPERATIONS_AT_ONCE
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import LATENCIES, is_counter
 from compare.trial.results.metrics import metric as metric_named
-from compare.trial.results.schema import MEMORY, TAILS
+from compare.trial.results.schema import IDLE, MEMORY, TAILS
 from reports import changes, claims, method, purgatory, timeouts
 from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
@@ -156,12 +157,16 @@ _MORE = {
 
 def tails_lead(summary: Summary) -> str:
     """What is measured, and by which clocks."""
+    beside = " Those of peers are below, with the timers of other languages." * any(
+        key.metric in SINGLE for key in summary.figures
+    )
     return (
         "The time of each single operation. The median hides what a few of them wait for: a "
         "cascade, a scan, or the growth of a timer that started small. An operation's time is the "
         "least of several rounds of the same operations, so that interruptions by the machine are "
         "left out. With N timers pending, the clock advances by one unit; in a replay, to the time "
         f"of the next operation. Clocks: {'. '.join(clock.text for clock in summary.clocks)}."
+        + beside
     )
 
 
@@ -232,23 +237,28 @@ def tails_plots(summary: Summary) -> Plots:
 
 def idle(summary: Summary) -> Table:
     """The wake-ups of an idle program in an hour."""
-    subjects = dict.fromkeys(key.subject for key in summary.where(metric="hour_wakeups").figures)
-    sizes = {key.size or 0 for key in summary.where(metric="hour_wakeups").figures}
-    timers = formats.counted(max(sizes, default=0), "timer")
-    return tabulate(
-        summary,
+    found = summary.where(metric="hour_wakeups").figures
+    timers = formats.counted(max((key.size or 0 for key in found), default=0), "timer")
+    subjects = {IDLE: "no tick"} | {f"{IDLE}, tick {tick}": tick for tick in TICKS}
+    entries: dict[Subject, Row] = {
+        timer: {
+            (heading, tick): entry
+            for name in ("hour_ms", "hour_wakeups")
+            for subject, tick in subjects.items()
+            for size in {key.size for key in found}
+            for heading, entry in cells(summary, timer, name, subject, size).items()
+        }
+        for timer in summary.contestants
+    }
+    return Table(
         "idle",
         "An hour of an idle program",
-        ("tick", "figure"),
-        {
-            (subject.partition("tick ")[2] or "no tick",): [
-                (name, subject, size) for size in sizes for name in ("hour_seconds", "hour_wakeups")
-            ]
-            for subject in subjects
-        },
+        ("figure", "tick"),
+        entries,
         f"With {timers} pending, none of which is due within the hour: the timer's wake-ups and "
         "its CPU time in them, without that of waking the process. What takes longer than the "
         "budget is extrapolated.",
+        chosen={"figure": metric_named("hour_wakeups").heading} if found else {},
     )
 
 

@@ -114,7 +114,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
     parts: list[tuple[Table, dict[str, str | None]]] = [
         (times(summary), {"statistic": None} if whole else {}),
         (tails(summary), {"operation": None}),
-        (idle(summary), {}),
+        (idle(summary), {"figure": None}),
         (callers(summary), {}),
         (peers(summary), {}),
         (peer_times(summary), {}),

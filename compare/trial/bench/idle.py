@@ -81,7 +81,8 @@ class Idle:
             drive(timer, tape, self.size, 0)
             woken = drive(timer, part(tape, 0, 0), 1, HOUR, limit=self.budget)
             share = HOUR / max(woken.now, 1)
-            figures = {"hour_seconds": woken.seconds * share, "hour_wakeups": woken.wakeups * share}
+            ms = 1e3 * woken.seconds * share
+            figures = {"hour_ms": ms, "hour_wakeups": woken.wakeups * share}
             subject = f"{IDLE}, tick {tick}" if tick else IDLE
             yield from rows_of(contestant.label, subject, figures, self.size)
 

@@ -127,7 +127,7 @@ METRICS = {
     "driver_wakeups": Metric("wake-ups of a driver", better=LOWER),
     "driver_idle": Metric("… with nothing due", better=LOWER),
     # an hour of an idle program
-    "hour_seconds": Metric("CPU time", formats.significant, "s", LOWER),
+    "hour_ms": Metric("CPU time", formats.significant, "ms", LOWER),
     "hour_wakeups": Metric("wake-ups", formats.whole, better=LOWER),
     "lateness_min": Metric("least lateness"),
     "lateness_median": Metric("median lateness"),

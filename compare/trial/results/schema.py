@@ -8,7 +8,7 @@ A value belongs to a contestant, a subject, a size and a metric.
 | the name of a workload or trace | null | `replay_time`, counts, lateness, counters |
 | "memory" | timers for which there is room | `at_rest`, `process_at_rest`, ..., `pause` |
 | "tails", or the name of a workload or trace | timers pending, or null | those of latencies |
-| "idle hour", "idle hour, tick 10ms", ... | timers pending | `hour_seconds`, `hour_wakeups` |
+| "idle hour", "idle hour, tick 10ms", ... | timers pending | `hour_ms`, `hour_wakeups` |
 | a caller, such as "python" | timers pending | `pair_time`, `fire_time`, `step_time` |
 | an experiment on a claim | its own: slots, a tick, a delay, timers | those of the experiment |
 | a task of peers, such as "peer hold" | timers pending | `peer_time`, `single_p50`, ... |
