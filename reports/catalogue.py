@@ -491,6 +491,9 @@ def trade_off_plots(summary: Summary) -> Plots:
                 series[timer] = [Point(deviation, time, where)]
         return Panel(series, across=f"worst deviation [{source.unit}]")
 
+    panels = {summary.called(source): panel(source) for source in summary.sources}
+    if not any(each.series for each in panels.values()):
+        return
     yield Plot(
         SCATTER,
         "trade-off",
@@ -498,7 +501,7 @@ def trade_off_plots(summary: Summary) -> Plots:
         "Across: how far from its deadline the worst timer fired, late or early; 0 is exact. Up: "
         "the time per operation. Lower left is better in both.",
         summary.contestants,
-        {summary.called(source): panel(source) for source in summary.sources},
+        panels,
     )
 
 

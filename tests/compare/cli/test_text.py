@@ -135,7 +135,7 @@ def test_replays_are_told_by_their_medians(run):
 def test_what_was_only_replayed_has_no_measurements(run):
     replayed = replace(run, rows=[row for row in run.rows if row.size is None])
     text = shown(compare.sheets_of(figures_of(replayed)))
-    assert text.startswith("Replays: time per operation")
+    assert text.startswith("Noise ") and "\n\nReplays: time per operation" in text
     assert "pending" not in text
 
 
