@@ -724,7 +724,7 @@ SECTIONS: Mapping[str, Item] = {
     ),
     "claims": Item(
         "Claims of the literature, settled",
-        claims.LEAD,
+        lambda summary: claims.lead(summary.claims),
         claims.TABLES,
         (claims.plots,),
         folded=False,

@@ -27,9 +27,21 @@ from reports.tables import Entry, Heading, Row, Table, cell
 LEAD = (
     "Sentences about timers that are often repeated, each with an experiment. Claims about Kafka, "
     "Netty and the JDK are measured on their own code. Each verdict follows from the figures by "
-    "the criterion below its table. Lateness and counted work are the same on every machine. Times "
-    "are those of one machine: the least of several samples decides, if another one is near it."
+    "the criterion below its table. Lateness and counted work are the same on every machine."
 )
+
+
+def lead(found: Sequence[Settled]) -> str:
+    """What is shown, and which verdicts rest on times."""
+    timed = [str(each.claim.number) for each in found if each.claim.experiment.timed]
+    if not timed:
+        return LEAD
+    return (
+        f"{LEAD} Other verdicts rest on times of one machine, where the least of several samples "
+        "decides, if another one is near it. They can change on another machine, and from run to "
+        f"run on a busy one: claims {', '.join(timed)}."
+    )
+
 
 _subject = cache(Measured)  # one for each name, so that charts and tables share it
 

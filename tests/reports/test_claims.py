@@ -6,7 +6,7 @@ import pytest
 
 from compare.base import formats
 from compare.trial.claims.catalogue import BY_NUMBER
-from compare.trial.claims.run import run_claims
+from compare.trial.claims.run import Settled, run_claims
 from compare.trial.results.store import read_run
 from reports import claims
 from reports.catalogue import plots, section, sections
@@ -29,6 +29,12 @@ def summary(run):
 
 def test_the_headline_counts_the_verdicts(summary):
     assert plain(claims.headline(summary)) == "Of 2 claims, 1 hold, 1 are wrong."
+
+
+def test_the_lead_names_the_verdicts_that_rest_on_times(summary):
+    assert claims.lead(summary.claims) == claims.LEAD  # those of counts alone
+    timed = [Settled(BY_NUMBER[number], ()) for number in (8, 15, 30)]
+    assert claims.lead(timed).endswith("on a busy one: claims 8, 30.")
 
 
 def test_a_claim_has_a_table_with_its_verdict_and_its_criterion(summary):

@@ -74,7 +74,7 @@ def claims(
 
 def markdown(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> str:
     """A page with all verdicts, and then each claim with the figures that decide it."""
-    from reports.claims import LEAD
+    from reports.claims import lead
 
     machine, created = manifest["machine"], str(manifest["created"])[:10]
     command = " ".join(map(str, manifest["command"]))
@@ -89,7 +89,7 @@ def markdown(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> str:
     ]
     parts = [
         "# Claims about timers",
-        LEAD,
+        lead(found),
         made,
         "\n".join(["| | claim | verdict |", _RULE, *rows]),
     ]

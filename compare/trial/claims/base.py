@@ -118,6 +118,7 @@ class Experiment:
     measure: Callable[[bool], Iterable[Row]]  #: the argument asks for a quick one
     #: what the size of a row is, for all metrics or by metric
     across: str | Mapping[str, str] = ""
+    timed: bool = False  #: whether it measures times, which a busy machine can change
 
     def across_of(self, metric: str) -> str:
         """What the size of a row of this metric is."""

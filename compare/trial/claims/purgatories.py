@@ -98,6 +98,7 @@ DESIGN_TRIALS = Experiment(
     "and peak memory at the rates that it sustained.",
     _designs,
     "requests/s",
+    timed=True,
 )
 LIMIT_TRIALS = Experiment(
     "limits of the reaper",
@@ -105,6 +106,7 @@ LIMIT_TRIALS = Experiment(
     "its reaper scans.",
     _limits,
     "limit",
+    timed=True,
 )
 
 

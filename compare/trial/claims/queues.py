@@ -98,6 +98,7 @@ JDK = Experiment(
     "comparisons of a cancel.",
     _jdk,
     "timers",
+    timed=True,
 )
 
 
@@ -156,6 +157,7 @@ KAFKA_COSTS = Experiment(
     f"{PENDING:,} timers pending.",
     _kafka,
     "timers",
+    timed=True,
 )
 
 
@@ -205,6 +207,7 @@ FLAT_COSTS = Experiment(
     f"good wheel in C++, and `{CASCADING}` in compiled code.",
     _wheels,
     "timers",
+    timed=True,
 )
 
 

@@ -130,6 +130,7 @@ REQUESTS = Experiment(
     "CPU time of the client for a request over a connection that stays open, under one "
     "asyncio.timeout and without, in turns; the server is another process.",
     _requests,
+    timed=True,
 )
 
 
@@ -183,6 +184,7 @@ TIMERS = Experiment(
     "clock, beside the CPU time of a request over a bare asyncio stream.",
     _timers,
     "timers",
+    timed=True,
 )
 
 
