@@ -68,7 +68,7 @@ def test_links_lead_somewhere(page, read):
 
 def test_charts_and_tables_are_accessible(read):
     charts = [attributes for tag, attributes in read.tags if attributes.get("role") == "img"]
-    assert len(charts) == sum(tag == "svg" for tag, _ in read.tags) == 12
+    assert len(charts) == sum(tag == "svg" for tag, _ in read.tags) == 13
     assert all(len(attributes["aria-label"] or "") > 40 for attributes in charts)
     assert all(
         attributes.get("scope") in ("row", "col") for tag, attributes in read.tags if tag == "th"
@@ -85,7 +85,7 @@ def test_charts_and_tables_are_accessible(read):
 
 def test_files_lie_beside_the_page(page, run: Run):
     names = {path.name for path in (page.parent / "figures").iterdir()}
-    assert len(names) == 2 * 12
+    assert len(names) == 2 * 13
     assert {"time-insert.png", "time-insert.svg", "replays.svg"} <= names
     assert {path.name for path in page.parent.iterdir()} == {"index.html", "figures", "report.json"}
     assert f"from what is stored in {run.path.name}." in page.read_text()

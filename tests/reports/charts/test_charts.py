@@ -42,7 +42,8 @@ def test_every_chart_is_in_its_section(distinct, monkeypatch):
 def test_every_chart_says_what_it_shows(by_name):
     for picture in by_name.values():
         labels = [axes.get_xlabel() for axes in picture.figure.axes if axes.get_xlabel()]
-        assert all(label.startswith("timers pending, N") for label in labels), labels
+        across = "worst deviation" if picture.name == "trade-off" else "timers pending, N"
+        assert all(label.startswith(across) for label in labels), labels
         assert labels or picture.name == "replays"  # whose columns have names
         assert "per" in picture.title
         if picture.name.startswith(("time-", "work-")):
