@@ -201,6 +201,14 @@ def test_the_reference_lists_every_service():
     assert set(listed) - {"errors"} | errors == set(services.__all__)
 
 
+def test_the_table_of_commands_is_complete():
+    rows = re.findall(
+        r"^\| (`.+?) \|", (ROOT / "docs" / "command-line.md").read_text(), re.MULTILINE
+    )
+    listed = {name.split()[0] for row in rows for name in re.findall("`(.+?)`", row)}
+    assert cli.commands.keys() <= listed
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_lines_are_short(page):
     """All but rows of tables, which cannot be broken."""
