@@ -103,7 +103,7 @@ def test_a_tick_that_is_not_a_whole_number_of_units_is_one_clear_error(text, uni
         ("hashed-wheel/=1ms", ParameterError, "'=1ms' is not a parameter and its value"),
         ("hashed-wheel/wheel-size=1s", ParameterError, "wheel-size: '1s' is not an integer"),
         ("hashed-wheel/tick=x", ParameterError, "duration 'x' is not a number with a unit"),
-        ("hashed-wheel/tick=1.5us", ParameterError, "'1.5us' is not a positive multiple of 1 us"),
+        ("hashed-wheel/tick=1.5ns", ParameterError, "'1.5ns' is not a positive multiple of 1 ns"),
         ("hashed-wheel/tick=-5ms", ParameterError, "tick must be a number of units or a duration"),
         (OWN + "Nix", UnknownTimerError, "has no attribute 'Nix'"),
         (OWN + "NoStart", ContestantError, "is not a timer: its traits are None"),
