@@ -22,6 +22,7 @@ from .trial.advice.search import advise as advise
 from .trial.bench.comparison import Comparison as Comparison
 from .trial.bench.run import run_comparison as run_comparison
 from .trial.peers.check import check_peer as check_peer
+from .trial.peers.peer import run_peer as run_peer
 from .trial.peers.run import Peer as Peer
 from .trial.pipeline.dataframes import dataframe as dataframe
 from .trial.pipeline.generate import generate as generate

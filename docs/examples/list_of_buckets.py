@@ -10,7 +10,7 @@ first. docs/case-synapse.md tells the story.
 import random
 import sys
 
-from compare.trial.peers import peer
+from compare import run_peer
 
 TICK = 5  # units of a bucket
 
@@ -81,7 +81,7 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         rule, *command = sys.argv[1:]
         make = lambda start: ListOfBuckets(start, RULES[rule])  # noqa: E731
-        sys.exit(peer.main({**DESCRIPTION, "name": f"list-of-buckets, {rule}"}, make, command))
+        sys.exit(run_peer({**DESCRIPTION, "name": f"list-of-buckets, {rule}"}, make, command))
     for rule in RULES:
         units = early(rule)
         print(f"{rule}: {len(units):,} of 4,000 timers are early, by up to {max(units, default=0)}")

@@ -1,6 +1,6 @@
 """The part that all peers written in Python share: arguments, tapes, clocks and JSON.
 
-A peer is a class and a description. `main` runs one of the protocol's commands (docs/peers.md).
+A peer is a class and a description. `run_peer` runs one of the protocol's commands (docs/peers.md).
 Nothing but the standard library is imported, so that a peer's memory is its own.
 """
 
@@ -223,7 +223,7 @@ def reset_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
-def main(
+def run_peer(
     description: dict[str, Any],
     make: Make,
     argv: list[str] | None = None,

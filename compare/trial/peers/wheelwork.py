@@ -114,7 +114,7 @@ def main(argv: list[str]) -> int:
         return peer.BAD_INPUT
     try:
         timer = contestant(argv[0])
-        return peer.main(
+        return peer.run_peer(
             description_of(timer).as_json(),
             lambda start: OwnTimer(timer.new("unit", start)),
             argv[1:],

@@ -15,7 +15,7 @@ import pytest
 import compare.cli.main
 from compare.cli import printing
 from compare.cli.commands.compare import sheets_of
-from compare.cli.commands.generate import summary
+from compare.cli.commands.generate import course, summary
 from compare.cli.commands.verify import MISMATCHES
 from compare.cli.main import BAD_INPUT, COMMANDS, INTERRUPTED, TERMINATED, cli, main
 from compare.cli.text import shown
@@ -388,7 +388,7 @@ def test_a_generated_trace_is_the_workload_of_its_seed(said, fails, here):
     code, out, err = said("generate", "cancel-heavy", *options)
     assert (code, err) == (0, "")
     trace = open_trace("t")
-    assert out == f"{summary(trace)}\n"
+    assert out == f"{summary(trace, course(trace))}\n"
     assert trace.totals["rows"] == 1000
     assert trace.unit == "ms"
     assert trace.source["seed"] == 9
@@ -456,11 +456,13 @@ def test_results_are_stored_where_they_are_asked_for(said, trace, kept):
     options = ["--summaries-only"] * (kept == "not stored")
     code, out, err = said("replay", trace, "--timers", timers, "--out", "new/results", *options)
     assert (code, err) == (0, "")  # `verify` would find the mismatches
-    results = open_results("new/results")
+    results = open_results("new/results", allow=[LATE])
     assert ",".join(timer.label for timer in results.contestants) == timers
     fired = sum(outcome.fired for shards in results.outcomes() for outcome in shards)
     assert tells(out, f"new/results 2 timers 1 shard 434 operations {fired} expiries ({kept})")
-    assert ("only summaries" in said("verify", "new/results")[2]) is (kept == "not stored")
+    assert ("only summaries" in said("verify", "new/results", "--allow", LATE)[2]) is (
+        kept == "not stored"
+    )
 
 
 def test_without_out_nothing_is_left(said, trace, here, monkeypatch):
@@ -680,15 +682,20 @@ CALLS = [
             "--master local": {"master": "local"},
         }.items()
     ),
-    ("verify r", VERIFY, ("r",), {"method": "compiled", "examples": 5, "master": None}),
+    (
+        "verify r",
+        VERIFY,
+        ("r",),
+        {"method": "compiled", "examples": 5, "allow": (), "master": None},
+    ),
     (
         "verify r --method sql --examples 7 --master local",
         VERIFY,
         ("r",),
-        {"method": "sql", "examples": 7, "master": "local"},
+        {"method": "sql", "examples": 7, "allow": (), "master": "local"},
     ),
-    ("summarise r", SUMMARISE, ("r", None), {}),
-    ("summarise r --out o", SUMMARISE, ("r", "o"), {}),
+    ("summarise r", SUMMARISE, ("r", None), {"allow": ()}),
+    ("summarise r --out o", SUMMARISE, ("r", "o"), {"allow": ()}),
     ("compare", COMPARE, {}, {}),
     ("compare t", COMPARE, {"traces": ("t",)}, {}),
     ("compare --tails", COMPARE, {"tails": "all"}, {}),

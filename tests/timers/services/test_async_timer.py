@@ -24,7 +24,7 @@ def test_calls_run_at_their_deadlines(name):
             timer.schedule_after(delay, lambda d=delay: ran.append((d, loop.time() - 100)))
         timer.schedule_at(101.0, lambda: ran.append((1.0, loop.time() - 100)))
         assert timer.size == 7
-        await asyncio.sleep(61)
+        await asyncio.sleep(70)  # 60 s are up to 7.6 s late on the Linux wheel
         assert [delay for delay, _ in ran] == sorted([*delays, 1.0])
         for delay, time in ran:
             assert delay + lowest / 1000 - 1e-6 <= time <= delay + (greatest + 1) / 1000 + 1e-6

@@ -89,4 +89,4 @@ class Timers:
 
 
 if __name__ == "__main__":
-    sys.exit(peer.main(DESCRIPTION, Timers))
+    sys.exit(peer.run_peer(DESCRIPTION, Timers))

@@ -63,4 +63,4 @@ class Heap:
 
 
 if __name__ == "__main__":
-    sys.exit(peer.main(DESCRIPTION, Heap))
+    sys.exit(peer.run_peer(DESCRIPTION, Heap))

@@ -64,4 +64,4 @@ class Scheduler:
 
 
 if __name__ == "__main__":
-    sys.exit(peer.main(DESCRIPTION, Scheduler))
+    sys.exit(peer.run_peer(DESCRIPTION, Scheduler))

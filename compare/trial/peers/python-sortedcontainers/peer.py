@@ -63,4 +63,4 @@ class Sorted:
 
 
 if __name__ == "__main__":
-    sys.exit(peer.main(DESCRIPTION, Sorted))
+    sys.exit(peer.run_peer(DESCRIPTION, Sorted))

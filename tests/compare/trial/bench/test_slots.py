@@ -19,4 +19,5 @@ def test_timers_in_slots_are_those_that_a_wheel_finds_there(name):
     pending = [place for place in places if place]
     in_slots = sum("slot" in place for place in pending)
     assert slots_of(timer) == {"in_slots": in_slots / len(pending)}
-    assert 50 < in_slots < len(pending)
+    # What is due already waits outside of the slots; in the dense wheel, it is in that of now.
+    assert 50 < in_slots < len(pending) + (name == "dense-wheel")

@@ -225,7 +225,7 @@ def test_the_command_says_what_was_tried(capsys):
     out = capsys.readouterr().out
     assert out.startswith("wrong (Python): exact\n  tried       57 boundary tapes, ")
     assert out.endswith("  result      no fault\n")
-    assert "7 workloads, 2 crowds; seed 0" in " ".join(out.split())
+    assert "13 workloads, 2 crowds; seed 0" in " ".join(out.split())
 
 
 def test_the_command_prints_the_smallest_tape(capsys):

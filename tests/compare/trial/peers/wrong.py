@@ -254,7 +254,7 @@ def main(fault, command, *arguments):
     if fault == "realtime":
         DESCRIPTION["real_time"] = True
     make = CLASSES.get(fault, Right)
-    return peer.main(DESCRIPTION, make, [command, *arguments])
+    return peer.run_peer(DESCRIPTION, make, [command, *arguments])
 
 
 if __name__ == "__main__":
