@@ -11,6 +11,7 @@ from compare.base import formats, quantiles
 from compare.base.quantiles import TAIL
 from compare.trial.bench.callers import METRICS
 from compare.trial.bench.idle import TICKS
+from compare.trial.bench.overload import CONTENDERS, LOADS, PENDING
 from compare.trial.bench.peers import MEMORY as PEER_MEMORY
 from compare.trial.bench.peers import METRIC, SINGLE, SUBJECTS
 from compare.trial.bench.task import HOLD
@@ -18,13 +19,13 @@ from compare.trial.replay.engine import OPERATIONS_AT_ONCE
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import LATENCIES, is_counter
 from compare.trial.results.metrics import metric as metric_named
-from compare.trial.results.schema import IDLE, MEMORY, TAILS
+from compare.trial.results.schema import IDLE, MEMORY, OVERLOAD, TAILS
 from reports import changes, claims, method, purgatory, timeouts
 from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
-from reports.select import pivot, where
+from reports.select import Key, pivot, where
 from reports.statistics import Estimate
-from reports.summary import StoredContestant, StoredSource, Subject, Summary
+from reports.summary import Measured, StoredContestant, StoredSource, Subject, Summary
 from reports.tables import NOTHING, Entry, Heading, Row, Section, Table, cell, cells, plain_row
 
 BOLD = "Bold: the fastest exact timer, and exact timers tied with it."
@@ -259,6 +260,40 @@ def idle(summary: Summary) -> Table:
         "its CPU time in them, without that of waking the process. What takes longer than the "
         "budget is extrapolated.",
         chosen={"figure": metric_named("hour_wakeups").heading} if found else {},
+    )
+
+
+# ---- overload
+
+_LATE = (*(f"late_{name}_ms" for name in ("p50", "p99", "p999")), "late_end_ms", "undelivered")
+
+
+def overload(summary: Summary) -> Table:
+    """The lateness of services and event loops against the offered load."""
+    found = where(summary.figures, subject=OVERLOAD)
+    columns = {
+        name: [("capacity", None, metric_named("capacity").heading)]
+        + [(name, load, f"{load} %") for load in LOADS]
+        for name in _LATE
+    }
+    entries: dict[Subject, Row] = {
+        Measured(contender): {
+            (metric_named(name).heading, column): cell("median", metric, found[key])
+            for name, shown in columns.items()
+            for metric, load, column in shown
+            if (key := Key(contender, OVERLOAD, load, metric)) in found
+        }
+        for contender in CONTENDERS
+    }
+    return Table(
+        "overload",
+        "Lateness against load",
+        ("figure", "load"),
+        entries,
+        "A load is a percentage of the contender's own capacity. Quantiles are of the calls that "
+        "ran. Undelivered: due before the time was up, but not run.",
+        of="contender",
+        chosen={"figure": metric_named("late_p99_ms").heading} if found else {},
     )
 
 
@@ -689,6 +724,17 @@ SECTIONS: Mapping[str, Item] = {
         "to move timers down, although nothing is due; with a fine tick this keeps a processor "
         "awake. The replays below have the wake-ups of a driver for each workload.",
         (idle,),
+    ),
+    "overload": Item(
+        "Overload: lateness against load",
+        "How late calls run as their rate nears the capacity of a service or event loop, and "
+        f"beyond it. Calls are due at random moments, {formats.count(PENDING)} of them are "
+        "pending, and each schedules another. The capacity is the rate at which calls run that "
+        "are all due. Beyond it, lateness grows for as long as the load lasts. Each contender "
+        "runs in a process of its own with a cascading wheel, if it has a choice, and with its "
+        "own default unit, to which deadlines are rounded up. Wall-clock time: other work on the "
+        "machine is part of it.",
+        (overload,),
     ),
     "callers": Item("What a program pays", callers_lead, (callers,)),
     "peers": Item("Timers of other languages", peers_lead, (peers, peer_times, peer_singles)),

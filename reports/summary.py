@@ -12,6 +12,7 @@ from compare.base import formats
 from compare.traffic.tapes.units import EXPONENTS
 from compare.trial.bench.callers import CALLERS, LOOPS
 from compare.trial.bench.callers import METRICS as METRICS_OF_CALLERS
+from compare.trial.bench.overload import CONTENDERS
 from compare.trial.bench.peers import METRIC as PEER_TIME
 from compare.trial.bench.task import BY_NAME, TASKS, Task
 from compare.trial.claims.run import Settled, settled
@@ -152,7 +153,9 @@ class StoredPeer:
 
 @dataclass(frozen=True)
 class Measured:
-    """A contestant of an experiment on a claim: a timer or a peer, perhaps with a remark."""
+    """A contestant known by its name: of an experiment on a claim, a timer or a peer, perhaps with
+    a remark; under overload, a service or an event loop.
+    """
 
     name: str
 
@@ -463,7 +466,7 @@ def _check(run: Run) -> None:
         return
     known = {row.contestant for row in run.rows}
     peers = {entry["name"] for entry in run.manifest.get("peers", ())}
-    if unknown := known - labels - peers - {*LOOPS}:
+    if unknown := known - labels - peers - {*CONTENDERS}:
         raise RunError(f"{run.path}: the manifest does not describe {min(unknown)}")
 
 

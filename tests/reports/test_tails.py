@@ -9,9 +9,9 @@ from compare.cli.text import shown
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.ticks import Ticks
 from compare.trial.results.metrics import LATENCIES
-from compare.trial.results.schema import IDLE, OVER_BUDGET, TAILS, Row, rows_of
+from compare.trial.results.schema import IDLE, OVER_BUDGET, OVERLOAD, TAILS, Row, rows_of
 from compare.trial.results.store import contestant_entry, read_run
-from reports.catalogue import idle, section, tails, tails_plots
+from reports.catalogue import idle, overload, section, tails, tails_plots
 from reports.charts import pictures
 from reports.summary import figures_of
 from tests.reports.stored import replay_rows, store
@@ -131,3 +131,32 @@ def test_an_idle_hour_has_a_column_for_each_tick(tmp_path):
     assert cells["hashed-wheel", "CPU time [ms]", "1s"] == formats.significant(3_600 / 7)
     assert cells["cascading-wheel", "wake-ups", "no tick"] == "2"
     assert cells["cascading-wheel", "wake-ups", "1s"] == "–"
+
+
+def test_overload_has_a_column_for_each_load(tmp_path):
+    rows = []
+    for name, factor in (("uvloop", 2), ("SystemTimer", 1)):
+        rows += rows_of(name, OVERLOAD, {"capacity": 250_000 * factor})
+        for load in (50, 120):
+            values = {
+                "late_p50_ms": 0.5,
+                "late_p99_ms": load * factor,
+                "undelivered": load + factor,
+            }
+            rows += rows_of(name, OVERLOAD, values, load)
+    entries = [contestant_entry(contestant("delay-queue"), ["ms"])]
+    summary = figures_of(read_run(store(tmp_path, rows, contestants=entries)))
+    table = overload(summary)
+    assert [row.full for row in table.rows] == ["SystemTimer", "uvloop"]
+    cells = {
+        (contender.full, *heading): table.entry(contender, heading).text
+        for contender in table.rows
+        for heading in table.headings
+    }
+    assert cells["uvloop", "p99 lateness [ms]", "120 %"] == formats.amount(240)
+    assert cells["uvloop", "undelivered calls", "50 %"] == "52"
+    assert cells["SystemTimer", "p99 lateness [ms]", "capacity [1/s]"] == formats.whole(250_000)
+    text = shown(sheets_of(summary))
+    assert "Lateness against load: p99 lateness [ms]" in text
+    assert section("overload", summary).tables == [table]
+    assert section("overload", summary.where(subject=TAILS)) is None

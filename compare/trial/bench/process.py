@@ -62,13 +62,18 @@ def fill(timer: Any, size: int) -> None:
 
 def measured(label: str, size: int) -> Mapping[str, int] | None:
     """`growth_by` in a new process; None if it fails or takes too long."""
-    command = [sys.executable, "-m", __name__, label, str(size)]
+    growths: Mapping[str, int] | None = in_new_process(__name__, label, size)
+    return growths
+
+
+def in_new_process(module: str, *arguments: object) -> Any:
+    """The JSON that a module prints in a new process; None if it fails or takes too long."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=True)
-        growths: dict[str, int] = json.loads(done.stdout)
+        return json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return growths
 
 
 @dataclass

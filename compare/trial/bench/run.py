@@ -19,6 +19,7 @@ from compare.trial.bench.comparison import ALL_TAILS, NO_TAILS, Comparison, work
 from compare.trial.bench.idle import LARGEST, Idle
 from compare.trial.bench.machine import surroundings
 from compare.trial.bench.measure import Bench, Progress, Store, another_fits
+from compare.trial.bench.overload import PENDING, SECONDS, Overload
 from compare.trial.bench.peers import PeerBench
 from compare.trial.bench.process import ProcessMemory
 from compare.trial.bench.sources import (
@@ -101,7 +102,10 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
     )
     idle = Idle(contestants, *_idle(options, sources), options.budget, options.seed)
     process = ProcessMemory(contestants, idle.size)
-    measured: list[Bench | Callers | PeerBench | Replays | Tails | Idle | ProcessMemory] = [
+    overload = Overload(SECONDS if idle.size >= PENDING else 0.0)
+    measured: list[
+        Bench | Callers | PeerBench | Replays | Tails | Idle | ProcessMemory | Overload
+    ] = [
         bench,
         *([callers] if options.sizes else []),
         *([peers] if chosen and options.sizes else []),
@@ -109,6 +113,7 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
         *([tails] if tails.tasks else []),
         *([idle] if idle.tasks else []),
         *([process] if process.tasks else []),
+        *([overload] if overload.tasks else []),
     ]
     contestant_entries = [contestant_entry(contestant, units) for contestant in contestants]
     manifest = _manifest(options, workloads, contestant_entries, replays)

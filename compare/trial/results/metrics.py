@@ -180,6 +180,10 @@ METRICS = {
         f"late_{name}_ms": Metric(f"{quantiles.title(name)} lateness", formats.amount, "ms", LOWER)
         for name in quantiles.QUANTILES
     },
+    # lateness against the offered load, beside quantiles of lateness
+    "capacity": Metric("capacity", formats.whole, "1/s", HIGHER),
+    "late_end_ms": Metric("lateness of the last call", formats.amount, "ms", LOWER),
+    "undelivered": Metric("undelivered calls", formats.whole, better=LOWER),
     "share_expired": Metric("timed out", formats.share),
     "estimated_total": Metric("estimated total", formats.whole),
     "exact_total": Metric("exact total", formats.whole),

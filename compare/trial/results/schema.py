@@ -9,6 +9,7 @@ A value belongs to a contestant, a subject, a size and a metric.
 | "memory" | timers for which there is room | `at_rest`, `process_at_rest`, ..., `pause` |
 | "tails", or the name of a workload or trace | timers pending, or null | those of latencies |
 | "idle hour", "idle hour, tick 10ms", ... | timers pending | `hour_ms`, `hour_wakeups` |
+| "overload" | the load in percent of the capacity, or null | lateness, `undelivered`, `capacity` |
 | a caller, such as "python" | timers pending | `pair_time`, `fire_time`, `step_time` |
 | an experiment on a claim | its own: slots, a tick, a delay, timers | those of the experiment |
 | a task of peers, such as "peer hold" | timers pending | `peer_time`, `single_p50`, ... |
@@ -16,8 +17,9 @@ A value belongs to a contestant, a subject, a size and a metric.
 | "peer" | timers pending | `pair_time`, `fire_time`, `step_time` |
 | a kind of trials and their load, such as "rate low" | the rate or the limit | those of a trial |
 
-The contestants and peers are those of the manifest. There are two others: event loops, with the
-subject "asyncio", and the designs of a purgatory. The contestants of experiments are names
+The contestants and peers are those of the manifest. There are three others: event loops, with
+the subject "asyncio"; services and event loops, with the subject "overload"; and the designs of a
+purgatory. The contestants of experiments are names
 of timers and peers, perhaps with a remark.
 
 The samples of a metric are numbered by `repeat`, from 0. A row without a repeat has the value of
@@ -63,6 +65,9 @@ TAILS = "tails"
 
 IDLE = "idle hour"
 """The subject of an hour without operations, with the default tick or followed by the tick."""
+
+OVERLOAD = "overload"
+"""The subject of lateness against the offered load."""
 
 OVER_BUDGET = "over budget"
 """The note of a time that was not measured, here and at larger sizes."""
