@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from compare.base.quantiles import QUANTILES
-from compare.trial.bench import overload
+from compare.trial.bench import overload, process
+from compare.trial.bench.comparison import ALL_TAILS, QUICK_TAILS, Comparison
 from compare.trial.bench.overload import (
     LEAD,
     LOADS,
@@ -19,7 +20,9 @@ from compare.trial.bench.overload import (
     measured,
     random_moments,
 )
+from compare.trial.bench.run import run_comparison
 from compare.trial.results.schema import OVERLOAD
+from compare.trial.results.store import read_run
 
 
 class Server:
@@ -145,3 +148,25 @@ def test_a_process_measures_a_contender():
     capacity, figures = measured("asyncio", 0.05)
     assert capacity > 1000 and [*figures] == [str(percent) for percent in LOADS]
     assert measured("no-such-loop", 0.05) is None
+
+
+@pytest.mark.parametrize(
+    ("tails", "size", "asked"),
+    [(ALL_TAILS, PENDING, True), (ALL_TAILS, PENDING - 1, False), (QUICK_TAILS, PENDING, False)],
+)
+def test_a_comparison_measures_it_with_all_tails_and_large_sizes(
+    tails, size, asked, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(overload, "measured", lambda name, seconds: (seconds, {}))
+    monkeypatch.setattr(process, "measured", lambda label, size: None)
+    options = Comparison(
+        workloads=(),
+        timers=("cascading-wheel",),
+        sizes=(size,),
+        tails=tails,
+        repeats=1,
+        runs=str(tmp_path),
+    )
+    rows = [row for row in read_run(run_comparison(options)).rows if row.subject == OVERLOAD]
+    names = {row.contestant for row in rows if row.value == overload.SECONDS}
+    assert names == ({*contenders()} if asked else set())
