@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from compare.traffic.tapes.flat import write_flat
@@ -59,6 +59,9 @@ def came_out_before(timer, tape):
 @settings(max_examples=40)
 @given(tape=tapes(), timer=st.sampled_from(TIMERS))
 def test_a_peer_delivers_what_a_replay_does_and_in_the_same_order(tmp_path_factory, tape, timer):
+    # A hashed wheel wakes up in each rotation, here in Python.
+    span = max(tape.deadline, default=0) - min(tape.time, default=0)
+    assume(not timer.startswith("hashed") or span < 10**6)
     rows = rows_of(timer, tape, tmp_path_factory.mktemp("peer") / "some.tape")
     fired, before = came_out_before(timer, tape)
     assert rows.operation.tolist() == fired["operation"].tolist()
