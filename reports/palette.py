@@ -58,7 +58,7 @@ _LOOKS = (
     Look("#8C6D46", ">", "▶\ufe0e"),
     Look("#6C5BA7", "p", "⬟\ufe0e"),
     Look("#5F7F2E", "h", "⬢\ufe0e"),
-    Look("#A3485C", "d", "⬧\ufe0e"),
+    Look("#A3485C", "d", "♦\ufe0e"),
     Look("#2F7F86", "*", "★\ufe0e"),
     Look("#A0522D", "H", "⬣\ufe0e"),
 )

@@ -196,4 +196,7 @@ class OwnRounding:
         return "by its own closed form"
 
 
+SHARE_BOUNDS = Rounding("levels").bounds()
+"""The bounds of a timer that is late by up to SHARE of the delay, for any delay."""
+
 AnyRounding = Rounding | OwnRounding

@@ -92,11 +92,7 @@ def defaults_text(traits: "Traits") -> str:
 
 def fires_text(traits: "Traits") -> str:
     """The lateness of a timer with the default parameters: "exact", "0 to 100 late"."""
-    from timers.rounding import SHARE
-
     rounding = traits.rounding(traits.defaults)
-    if rounding.bounds() != rounding.bounds(1):
-        return f"0 to {SHARE} late"
     if not rounding.exact:
         return lateness_text(*rounding.bounds())
     coarser = {name: value + (name == "tick") for name, value in traits.defaults.items()}

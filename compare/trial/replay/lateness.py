@@ -11,7 +11,7 @@ import numpy as np
 
 from compare.traffic.tapes.units import duration_text
 from timers.arrays import Int64s
-from timers.rounding import UNKNOWN_BOUNDS
+from timers.rounding import SHARE, SHARE_BOUNDS, UNKNOWN_BOUNDS
 
 DIGITS = 11
 """The leading binary digits of a value that a coarse distribution keeps."""
@@ -115,6 +115,8 @@ def lateness_text(low: int, high: int, unit: str = "") -> str:
     """
     if (low, high) == UNKNOWN_BOUNDS:
         return "lateness undeclared"
+    if (low, high) == SHARE_BOUNDS:
+        return f"0 to {SHARE} late"
     if low == high == 0:
         return "exact"
     if low < 0 < high:
