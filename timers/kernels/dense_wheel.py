@@ -528,10 +528,10 @@ def check(state: State) -> None:
         """The lines from `line` on, which are in no other chain."""
         lines = []
         while line != NO_LINE:
-            demand(
-                line < len(below) and not in_chain[line],
-                f"line {line} is not a line, or is in two chains",
-            )
+            if (
+                line >= len(below) or in_chain[line]
+            ):  # a call of `demand` would take most of the time
+                demand(False, f"line {line} is not a line, or is in two chains")
             in_chain[line] = True
             lines.append(line)
             line = below[line]
