@@ -22,6 +22,7 @@ class Noise(NamedTuple):
     score: float | None  #: the median of (slowest sample / fastest) - 1; None without samples
     noisy: int  #: measurements whose slowest sample exceeds the fastest by NOISY
     measurements: int  #: that have several samples
+    single: int  #: measurements that have one
     share: float | None  #: of its time in which the run had a processor; None if unknown
 
     @property
@@ -49,6 +50,8 @@ class Noise(NamedTuple):
         if self.score is not None:
             score = f"Noise {formats.share(self.score)}"
             texts.insert(0, f"{score}: half of the measurements have samples that differ by less.")
+        elif self.single:
+            texts.insert(0, "Noise unknown: each measurement has only one sample.")
         return " ".join(texts)
 
     def plain(self) -> dict[str, Any]:
@@ -58,11 +61,13 @@ class Noise(NamedTuple):
 
 def noise_of(times: Iterable[Estimate], manifest: Mapping[str, Any]) -> Noise:
     """Return the noise of measurements, and of the run's time in its manifest."""
-    scatters = [time.scatter for time in times if time.n > 1]
+    listed = list(times)
+    scatters = [time.scatter for time in listed if time.n > 1]
     seconds = manifest.get("seconds")
     return Noise(
         median(scatters) - 1 if scatters else None,
         sum(scatter > NOISY for scatter in scatters),
         len(scatters),
+        len(listed) - len(scatters),
         seconds["cpu"] / seconds["wall"] if seconds and seconds["wall"] else None,
     )

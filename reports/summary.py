@@ -21,7 +21,7 @@ from compare.trial.purgatory.figures import Row, trials_of
 from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.replay.ticks import Ticks
-from compare.trial.results.metrics import METRICS, TIMED, is_counter
+from compare.trial.results.metrics import METRICS, REPEATED, TIMED, is_counter
 from compare.trial.results.store import (
     CLAIMS,
     PURGATORY,
@@ -334,9 +334,11 @@ class Summary:
 
     @cached_property
     def noise(self) -> Noise:
-        """The noise of the times. Shards differ by nature, so their samples do not count."""
-        times = () if self.of_shards else self.where(metric=TIMED).figures.values()
-        return noise_of(times, self.manifest)
+        """The noise of the times. Shards differ by nature, so their samples do not count. An
+        experiment on a claim may wait, so the share of a processor says nothing there.
+        """
+        times = () if self.of_shards else self.where(metric=REPEATED).figures.values()
+        return noise_of(times, {} if self.claims else self.manifest)
 
     @cached_property
     def clocks(self) -> list[Ticks]:
@@ -391,11 +393,12 @@ def figures_of(*runs: Run) -> Summary:
     names = Counter(source["name"] for run in runs for source in run.manifest["sources"])
     for run in runs:
         grid = run.manifest["kind"] == REPLAY
-        if run.manifest["kind"] == PURGATORY:
-            trials += trials_of(run.rows)
-            continue
-        if run.manifest["kind"] == CLAIMS:
-            claims += settled(run.rows)
+        if run.manifest["kind"] in (PURGATORY, CLAIMS):
+            if run.manifest["kind"] == PURGATORY:
+                trials += trials_of(run.rows)
+            else:
+                claims += settled(run.rows)
+            figures |= estimates(row for row in run.rows if row.metric in REPEATED)
             continue
         problems = {
             row.contestant: row.note for row in run.rows if row.metric == PEER_TIME and row.note

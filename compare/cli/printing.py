@@ -8,6 +8,7 @@ from compare.base.formats import NO_BREAK, SPACE
 from compare.cli.text import Sheet
 from compare.trial.results.metrics import metric as metric_named
 from compare.trial.results.store import Run
+from reports.noise import Noise
 from reports.statistics import RATIO, statistic
 from reports.summary import StoredContestant, Subject, Summary
 from reports.tables import NOTHING, Entry, Table
@@ -46,9 +47,9 @@ def remarks(summary: Summary) -> Sheet:
     return Sheet(notes=lines)
 
 
-def noise(summary: Summary) -> list[Sheet]:
-    """The noise of the run, to be shown first."""
-    lines = wrap(plain(summary.noise.text), 80)
+def noise_sheets(noise: Noise) -> list[Sheet]:
+    """The noise, to be shown first."""
+    lines = wrap(plain(noise.text), 80)
     return [Sheet(notes=lines)] if lines else []
 
 

@@ -3,7 +3,6 @@
 import json
 from fractions import Fraction
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,10 +13,10 @@ from compare.cli.text import Sheet, labelled, shown
 if TYPE_CHECKING:
     from compare.trial.advice.candidates import Candidate
     from compare.trial.advice.search import Advice
+    from reports.noise import Noise
 
 DEFAULT_LATE = "10ms"
 FORMATS = (".svg", ".png")
-_BUSY = 0.1  # noise that is mentioned
 _WORTH = 0.1  # a saving that is mentioned
 _CONCERN = 1.0  # ms of CPU per second; less is no reason to choose a timer
 _WIDTH = 14  # of the labels
@@ -130,6 +129,14 @@ def _units(option: str, text: str, unit: str) -> int:
 # ---- results
 
 
+def _noise(advice: "Advice") -> "Noise":
+    """The noise of the times of the last round."""
+    from reports.noise import noise_of
+    from reports.statistics import Estimate
+
+    return noise_of([Estimate.of(candidate.times) for candidate in advice.finalists], {})
+
+
 def _object(advice: "Advice") -> dict[str, Any]:
     from compare.trial.advice.settings import python_line, settings
 
@@ -151,6 +158,7 @@ def _object(advice: "Advice") -> dict[str, Any]:
     return {
         "trace": str(advice.trace.path),
         "unit": advice.unit,
+        "noise": _noise(advice).plain(),
         "best": entry(advice.best),
         "chosen": _chosen(advice),
         "runner_up": entry(advice.runner_up),
@@ -162,8 +170,11 @@ def _object(advice: "Advice") -> dict[str, Any]:
 
 
 def text_of(advice: "Advice") -> str:
-    """Format the advice in 80 columns: five lines, the Pareto front, and code to paste."""
+    """Format the advice in 80 columns: noise, six lines, the Pareto front, and code to paste."""
+    from compare.cli import printing
+
     parts = [
+        *([sheet.text()] for sheet in printing.noise_sheets(_noise(advice))),
         [labelled(name, text, width=_WIDTH) for name, text in _answer(advice).items()],
         [_front(advice).text()],
         [labelled("search", _search(advice), width=_WIDTH)],
@@ -174,11 +185,14 @@ def text_of(advice: "Advice") -> str:
 
 def markdown_of(advice: "Advice") -> str:
     """Format the advice in Markdown."""
+    from compare.cli import printing
+
     title = f"Timers for {advice.trace.path.name}"
     answer = Sheet(title, [["", "advice"], *_answer(advice).items()])
     code = "\n".join(f"{name}: `{text}`  " for name, text in _code(advice).items())
     search = Sheet(notes=[_search(advice)])
-    return f"{shown([answer, _front(advice), search], as_markdown=True)}\n\n{code}"
+    sheets = [*printing.noise_sheets(_noise(advice)), answer, _front(advice), search]
+    return f"{shown(sheets, as_markdown=True)}\n\n{code}"
 
 
 def _answer(advice: "Advice") -> dict[str, str]:
@@ -303,8 +317,4 @@ def _front(advice: "Advice") -> Sheet:
 
 def _search(advice: "Advice") -> str:
     rounds = [f"{number} on {operations:,}" for number, operations in advice.rounds]
-    text = f"candidates on operations: {', '.join(rounds)} in {len(advice.best.times)} turns"
-    noise = median(candidate.noise for candidate in advice.finalists)
-    if noise > _BUSY:
-        text += f"; the machine was busy: odd and even turns differ by {noise:.0%} (median)"
-    return text
+    return f"candidates on operations: {', '.join(rounds)} in {len(advice.best.times)} turns"

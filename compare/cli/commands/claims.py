@@ -13,6 +13,7 @@ from compare.cli.text import Sheet, labelled, shown
 
 if TYPE_CHECKING:
     from compare.trial.claims.run import Settled
+    from reports.noise import Noise
 
 
 @options.command("""\b
@@ -47,6 +48,7 @@ def claims(
     """
     options.refuse_both({"--json": as_json, "--markdown": as_markdown})
     options.refuse_both({"--run": stored, "--quick": quick})
+    from compare.cli import printing
     from compare.trial.claims.catalogue import ClaimError, claims_numbered
     from compare.trial.claims.run import run_claims, settled
     from compare.trial.results.store import CLAIMS, find_run, read_run
@@ -61,26 +63,42 @@ def claims(
     if run.manifest["kind"] != CLAIMS:
         raise ClaimError(f"{path} is a run of kind {run.manifest['kind']!r}, not of claims")
     found = [each for each in settled(run.rows) if each.claim.number in wanted]
+    noise = _noise(found)
     if as_json:
         facts = {name: run.manifest[name] for name in ("created", "machine", "versions", "command")}
         objects = [each.as_json() for each in found]
-        click.echo(json.dumps({"run": str(path), **facts, "claims": objects}, indent=1))
+        plain = {"run": str(path), **facts, "noise": noise.plain(), "claims": objects}
+        click.echo(json.dumps(plain, indent=1))
     elif as_markdown:
         click.echo(markdown(run.manifest, found), nl=False)
     else:
+        if sheets := printing.noise_sheets(noise):
+            click.echo(f"{shown(sheets)}\n")
         click.echo(text(found, whole=bool(numbers)))
         click.echo(f"\nstored in {path}")
 
 
+def _noise(found: "Sequence[Settled]") -> "Noise":
+    """The noise of the times that decide these claims."""
+    from compare.trial.results.metrics import REPEATED
+    from reports.noise import noise_of
+    from reports.select import estimates
+
+    rows = dict.fromkeys(row for each in found for row in each.rows if row.metric in REPEATED)
+    return noise_of(estimates(rows).values(), {})
+
+
 def markdown(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> str:
     """A page with all verdicts, and then each claim with the figures that decide it."""
+    from compare.cli import printing
     from reports.claims import lead
 
     machine, created = manifest["machine"], str(manifest["created"])[:10]
     command = " ".join(map(str, manifest["command"]))
+    noise = printing.plain(_noise(found).text)
     made = (
         f"Measured on {created} by `{command}`, on {machine['cores']} cores of "
-        f"{machine['cpu'] or machine['platform']}."
+        f"{machine['cpu'] or machine['platform']}. {noise}"
     )
     rows = [
         f"| [{each.claim.number}](#claim-{each.claim.number}) | {each.claim.text} "

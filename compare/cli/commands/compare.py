@@ -131,4 +131,4 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
         for sheet in printing.sheets(table, whole=whole, **chosen)
     ]
     remarks = printing.remarks(summary)
-    return [*printing.noise(summary), *shown, *([remarks] if remarks.notes else [])]
+    return [*printing.noise_sheets(summary.noise), *shown, *([remarks] if remarks.notes else [])]

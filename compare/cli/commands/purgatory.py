@@ -60,19 +60,24 @@ def purgatory(quick: bool, as_json: bool, as_markdown: bool, **values: Any) -> N
     minutes.
     """
     options.refuse_both({"--json": as_json, "--markdown": as_markdown})
+    from compare.cli import printing
     from compare.trial.purgatory.experiment import run_experiment
     from compare.trial.results.store import read_run
+    from reports.summary import figures_of
 
     ctx = click.get_current_context()
     for name in list(values):
         if ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
             del values[name]  # --quick has other defaults
     path = run_experiment(replace(QUICK if quick else _DEFAULT, **values, command=ctx.obj))
-    rows = figures.trials_of(read_run(path).rows)
+    summary = figures_of(read_run(path))
+    rows, noise = summary.trials, summary.noise
     if as_json:
-        click.echo(json.dumps({"run": str(path), "trials": rows}, indent=1))
+        plain = {"run": str(path), "noise": noise.plain(), "trials": rows}
+        click.echo(json.dumps(plain, indent=1))
     else:
-        sheets = [*sheets_of(rows), Sheet(notes=[f"stored in {path}"])]
+        stored = Sheet(notes=[f"stored in {path}"])
+        sheets = [*printing.noise_sheets(noise), *sheets_of(rows), stored]
         click.echo(shown(sheets, as_markdown=as_markdown))
 
 

@@ -24,6 +24,13 @@ LATENCIES = ("start", "cancel", "rearm", "advance")
 TIMED = ("time", "replay_time")
 """The metrics that have a budget, and that two runs are compared by."""
 
+REPEATED = (
+    *TIMED,
+    *("cpu_us", "insert_time", "cancel_time", "poll_time", "purge_time"),
+    *("with_timeout", "without"),
+)
+"""The times whose samples differ only by noise: of comparisons, trials and claims."""
+
 LOWER, HIGHER = "lower", "higher"
 
 

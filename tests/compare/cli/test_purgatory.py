@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from compare.cli.commands.purgatory import sheets_of
 from compare.cli.text import shown
 from compare.trial.purgatory import experiment, figures
@@ -16,22 +18,26 @@ def trials_of(run):
 
 
 def test_a_run_is_stored_and_printed(said, monkeypatch):
+    cpu = iter([10.0, 13.0] * 100)
+
     def measure(trial, traffic):
         requests = len(traffic.arrivals)
-        return {"requests": requests, "achieved": requests / 0.1, "cpu_us": 12.34}
+        return {"requests": requests, "achieved": requests / 0.1, "cpu_us": next(cpu)}
 
     monkeypatch.setattr(experiment, "measure", measure)
     code, out, err = said(*QUICKLY)
     run = read_run(latest_run("runs"))
     assert (code, err) == (0, "")
-    assert out == f"{shown(sheets_of(trials_of(run)))}\n\nstored in {run.path}\n"
+    noise = "Noise unknown: each measurement has only one sample."
+    assert out == f"{noise}\n\n{shown(sheets_of(trials_of(run)))}\n\nstored in {run.path}\n"
     code, out, _ = said(*QUICKLY, "--markdown")
     assert (code, out.count("\n| low  new |")) == (0, 4)
-    assert out.startswith("### Real time, rising rates,")
-    line = [*QUICKLY, "--json", "--out", "elsewhere"]
+    assert out.startswith(f"{noise}\n\n### Real time, rising rates,")
+    line = [*QUICKLY, "--repeats", "2", "--json", "--out", "elsewhere"]
     printed = json.loads(said(*line)[1])
     run = read_run(latest_run("elsewhere"))
-    assert printed == {"run": str(run.path), "trials": trials_of(run)}
+    noise = {"score": pytest.approx(0.3), "processor_share": None, "busy": False}
+    assert printed == {"run": str(run.path), "noise": noise, "trials": trials_of(run)}
     assert run.manifest["command"] == ["wheelwork", *line]
 
 

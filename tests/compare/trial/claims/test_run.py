@@ -10,6 +10,8 @@ from compare.trial.claims.base import NOT_DECIDED
 from compare.trial.claims.catalogue import BY_NUMBER, CLAIMS, ClaimError, claims_numbered
 from compare.trial.claims.run import run_claims, settled
 from compare.trial.peers.catalogue import CACHE
+from compare.trial.results.schema import Row
+from compare.trial.results.store import CLAIMS as KIND
 from compare.trial.results.store import PURGATORY, new_run, read_run
 from tests.words import one_line
 from timers.errors import TimerError
@@ -80,20 +82,42 @@ def test_the_command_prints_what_is_stored(run, capsys):
     verdict = settled(run.rows)[0].verdict
     assert f"{verdict.sentence} {verdict.text}" in printed and BY_NUMBER[OWN].rule in printed
     assert main([*stored, "--json"]) == 0
-    (claim,) = json.loads(capsys.readouterr().out)["claims"]
+    stored = json.loads(capsys.readouterr().out)
+    assert stored["noise"] == {"score": None, "processor_share": None, "busy": False}
+    (claim,) = stored["claims"]
     assert (claim["number"], claim["claim"]) == (OWN, BY_NUMBER[OWN].text)
     assert (claim["verdict"], claim["because"]) == (verdict.kind, verdict.text)
     assert len(claim["figures"]) == len(run.rows)
 
 
-def test_a_run_of_another_kind_is_one_line(tmp_path, capsys):
+def write(root, kind, rows=()):
+    """Store a run with these rows, of processes that mostly waited."""
     manifest = {
-        **{name: {} for name in ("versions", "machine", "parameters", "agreement")},
+        **{name: {} for name in ("versions", "parameters", "agreement")},
         **{name: [] for name in ("command", "sources", "contestants")},
+        "machine": {"cpu": "Example CPU", "cores": 2},
         **dict.fromkeys(("commit", "dirty")),
     }
-    with new_run(tmp_path, PURGATORY, manifest, []) as writer:
-        writer.finish()
+    with new_run(root, kind, manifest, ["all"]) as writer:
+        writer.write("all", rows)
+        writer.finish(seconds={"wall": 10.0, "cpu": 1.0})
+
+
+def test_the_noise_is_that_of_repeated_times(tmp_path, capsys):
+    rows = [
+        Row("a", BY_NUMBER[25].experiment.name, 10, metric, repeat, value)
+        for metric, values in {"cancel_time": (10.0, 12.0), "fired": (1.0, 3.0)}.items()
+        for repeat, value in enumerate(values)
+    ]
+    write(tmp_path, KIND, rows)
+    assert main(["claims", "--run", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("Noise 20%: half of the measurements have")
+    assert "busy" not in printed
+
+
+def test_a_run_of_another_kind_is_one_line(tmp_path, capsys):
+    write(tmp_path, PURGATORY)
     assert main(["claims", "--run", str(tmp_path)]) == 2
     assert "is a run of kind 'purgatory', not of claims" in capsys.readouterr().err
 
