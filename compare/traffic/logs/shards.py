@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compare.traffic.logs.pairs import Piece, in_time, paired, without_start
-from compare.traffic.logs.requests import RequestTape
+from compare.traffic.logs.requests import RequestTape, by_time
 from compare.traffic.logs.rows import NO_POSITIONS, NONE, Meaning
 from compare.traffic.logs.touches import TouchTape
 from compare.traffic.tapes.description import Late
@@ -43,7 +43,7 @@ def in_order(runs: Iterable[Piece]) -> Iterator[Piece]:
         # As many as are left, because each round sorts those again.
         if held and (piece is None or rows >= max(_PIECE, len(held[0][0]))):
             start, value, position = map(np.concatenate, zip(*held, strict=True))
-            order = np.lexsort((position, start))
+            order = by_time(start, position)
             # All later rows start after these.
             ready = len(order) if piece is None else int((start < piece[0].min()).sum())
             for first in range(0, ready, _PIECE):

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compare.traffic.logs import requests as module
-from compare.traffic.logs.requests import RequestTape
+from compare.traffic.logs.requests import RequestTape, by_time
 from compare.traffic.tapes.tape import CANCEL, START, id_space_of, joined, validate
 from tests.compare.made_logs import cut
+from timers.limits import LIMIT
 
 
 def fold_requests(rows, timeout, places):
@@ -49,6 +50,7 @@ def plain_requests(rows, timeout):
     return tape, id_space
 
 
+@example([(3, 4), (1, 6)], 10, [], 1)  # the cancels come at one time, and not as the starts
 @given(
     st.lists(
         st.tuples(st.integers(0, 30), st.none() | st.integers(0, 15)), min_size=1, max_size=40
@@ -66,3 +68,12 @@ def test_requests_are_what_a_plain_loop_makes_of_them(rows, timeout, places, gat
         [tuple(int(value) for value in row) for row in zip(*tape, strict=True)],
         id_space,
     ) == plain_requests(rows, timeout)
+
+
+@given(st.lists(st.integers(0, 5) | st.sampled_from([LIMIT - 1, LIMIT])), st.randoms())
+def test_rows_are_sorted_by_time_and_position(times, random):
+    positions = list(range(len(times)))
+    random.shuffle(positions)
+    rows = sorted(zip(times, positions, range(len(times)), strict=True))
+    order = by_time(np.array(times, np.int64), np.array(positions, np.int64))
+    assert order.tolist() == [row for _, _, row in rows]
