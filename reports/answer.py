@@ -22,6 +22,7 @@ from compare.trial.bench.callers import (
 )
 from compare.trial.bench.work import UNIT
 from compare.trial.results.schema import MEMORY
+from reports import overload
 from reports.select import pivot
 from reports.statistics import Estimate
 from reports.summary import StoredContestant, StoredPeer, StoredSource, Summary
@@ -122,6 +123,7 @@ def data(summary: Summary) -> dict[str, Any]:
         "near": NEAR,
         "steps": STEPS,
         "pause": PAUSE,
+        "overload": overload.data(summary),
     }
 
 
@@ -205,6 +207,7 @@ def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
         "own": source.own and not source.generated,
         "together": source.together,
         "rate": source.rate,
+        "started": source.details.get("timers", 0) / source.seconds if source.seconds else 0.0,
         "pending": int(pending or 0),
         "costs": {number: cost(replays[timer]) for number, timer in rivals.items()},
         "missing": [

@@ -11,7 +11,6 @@ from compare.base import formats, quantiles
 from compare.base.quantiles import TAIL
 from compare.trial.bench.callers import METRICS
 from compare.trial.bench.idle import TICKS
-from compare.trial.bench.overload import CONTENDERS, LOADS, PENDING
 from compare.trial.bench.peers import MEMORY as PEER_MEMORY
 from compare.trial.bench.peers import METRIC, SINGLE, SUBJECTS
 from compare.trial.bench.task import HOLD
@@ -19,13 +18,13 @@ from compare.trial.replay.engine import OPERATIONS_AT_ONCE
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import LATENCIES, is_counter
 from compare.trial.results.metrics import metric as metric_named
-from compare.trial.results.schema import IDLE, MEMORY, OVERLOAD, TAILS
-from reports import changes, claims, method, purgatory, timeouts
+from compare.trial.results.schema import IDLE, MEMORY, TAILS
+from reports import changes, claims, method, overload, purgatory, timeouts
 from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
-from reports.select import Key, pivot, where
+from reports.select import pivot, where
 from reports.statistics import Estimate
-from reports.summary import Measured, StoredContestant, StoredSource, Subject, Summary
+from reports.summary import StoredContestant, StoredSource, Subject, Summary
 from reports.tables import NOTHING, Entry, Heading, Row, Section, Table, cell, cells, plain_row
 
 BOLD = "Bold: the fastest exact timer, and exact timers tied with it."
@@ -260,40 +259,6 @@ def idle(summary: Summary) -> Table:
         "its CPU time in them, without that of waking the process. What takes longer than the "
         "budget is extrapolated.",
         chosen={"figure": metric_named("hour_wakeups").heading} if found else {},
-    )
-
-
-# ---- overload
-
-_LATE = (*(f"late_{name}_ms" for name in ("p50", "p99", "p999")), "late_end_ms", "undelivered")
-
-
-def overload(summary: Summary) -> Table:
-    """The lateness of services and event loops against the offered load."""
-    found = where(summary.figures, subject=OVERLOAD)
-    columns = {
-        name: [("capacity", None, metric_named("capacity").heading)]
-        + [(name, load, f"{load} %") for load in LOADS]
-        for name in _LATE
-    }
-    entries: dict[Subject, Row] = {
-        Measured(contender): {
-            (metric_named(name).heading, column): cell("median", metric, found[key])
-            for name, shown in columns.items()
-            for metric, load, column in shown
-            if (key := Key(contender, OVERLOAD, load, metric)) in found
-        }
-        for contender in CONTENDERS
-    }
-    return Table(
-        "overload",
-        "Lateness against load",
-        ("figure", "load"),
-        entries,
-        "A load is a percentage of the contender's own capacity. Quantiles are of the calls that "
-        "ran. Undelivered: due before the time was up, but not run.",
-        of="contender",
-        chosen={"figure": metric_named("late_p99_ms").heading} if found else {},
     )
 
 
@@ -704,6 +669,7 @@ class Item(NamedTuple):
     headline: Callable[[Summary], str] = lambda summary: ""
     terms: Callable[[Summary], Mapping[str, Sequence[str]]] = lambda summary: {}
     template: str = ""  # of its prose, which is about timers
+    controls: str = ""  # a template that asks the reader, above the charts and tables
 
 
 SECTIONS: Mapping[str, Item] = {
@@ -727,14 +693,10 @@ SECTIONS: Mapping[str, Item] = {
     ),
     "overload": Item(
         "Overload: lateness against load",
-        "How late calls run as their rate nears the capacity of a service or event loop, and "
-        f"beyond it. Calls are due at random moments, {formats.count(PENDING)} of them are "
-        "pending, and each schedules another. The capacity is the rate at which calls run that "
-        "are all due. Beyond it, lateness grows for as long as the load lasts. Each contender "
-        "runs in a process of its own with a cascading wheel, if it has a choice, and with its "
-        "own default unit, to which deadlines are rounded up. Wall-clock time: other work on the "
-        "machine is part of it.",
-        (overload,),
+        overload.LEAD,
+        (overload.table,),
+        (overload.plots,),
+        controls="load.html",
     ),
     "callers": Item("What a program pays", callers_lead, (callers,)),
     "peers": Item("Timers of other languages", peers_lead, (peers, peer_times, peer_singles)),
@@ -798,7 +760,10 @@ def section(name: str, summary: Summary) -> Section | None:
     headline = item.headline(summary)
     if not (tables or headline or terms or template):
         return None
-    return Section(name, item.title, headline, lead, tables, terms, template, item.folded)
+    controls = item.controls if tables else ""
+    return Section(
+        name, item.title, headline, lead, tables, terms, template, controls, folded=item.folded
+    )
 
 
 def sections(summary: Summary) -> list[Section]:

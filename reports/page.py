@@ -130,7 +130,6 @@ def render(
     environment.filters["symbol"] = lambda timer: look_of(timer).symbol
     manifest = summary.manifest
     machine = manifest["machine"]
-    answer = data(summary)
     return environment.get_template("page.html").render(
         title=_title(summary),
         machine=machine.get("cpu") or machine.get("platform") or "an unknown machine",
@@ -140,7 +139,7 @@ def render(
         statistics=statistics,
         charts=charts,
         number=numbers(summary),
-        answer=answer if answer["callers"] or answer["cases"] else None,
+        answer=data(summary),
         colours=Markup(css()),
         traffic={summary.called(source): facts(summary, source) for source in summary.own},
         noise=summary.noise.text,

@@ -7,6 +7,7 @@
 from dataclasses import dataclass
 from zlib import crc32
 
+from compare.trial.bench.overload import CONTENDERS
 from timers.registry import names
 
 INK = "#1f2328"
@@ -63,15 +64,21 @@ _LOOKS = (
     Look("#A0522D", "H", "⬣\ufe0e"),
 )
 
+_COLOURED = 2
+"""The first of the looks with the strongest colours."""
+
 
 def look_of(timer: str) -> Look:
     """The look of a timer, which follows from its place in the registry.
 
-    Unregistered timers share a look that no registered timer has.
+    Unregistered timers share a look that no registered timer has. Services and event loops have
+    charts of their own, where each has one of the colours of the timers.
 
     >>> look_of("somebody.else:Wheel") == look_of("somebody.else:Wheel")
     True
     """
+    if timer in CONTENDERS:
+        return _LOOKS[_COLOURED + CONTENDERS.index(timer)]
     registered = names()
     if timer in registered:
         return _LOOKS[registered.index(timer) % len(_LOOKS)]

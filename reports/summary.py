@@ -22,6 +22,7 @@ from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.replay.ticks import Ticks
 from compare.trial.results.metrics import METRICS, REPEATED, TIMED, is_counter
+from compare.trial.results.schema import MEMORY, OVERLOAD
 from compare.trial.results.store import (
     CLAIMS,
     PURGATORY,
@@ -239,6 +240,8 @@ class Summary:
     figures: Selection = field(default_factory=dict)
     #: by contestant, subject and metric: the size at which it took too long, None of a source
     over_budget: Mapping[tuple[str, str, str], int | None] = field(default_factory=dict)
+    #: why a service or event loop, or the process of a timer, was not measured
+    failures: Mapping[Key, str] = field(default_factory=dict)
     trials: Sequence[Row] = ()  # of the enqueue experiment
     claims: Sequence[Settled] = ()  # by number
     of_shards: bool = False  # samples are shards, each replayed once
@@ -385,6 +388,7 @@ def figures_of(*runs: Run) -> Summary:
     sources: list[StoredSource] = []
     figures: dict[Key, Estimate] = {}
     over_budget: dict[tuple[str, str, str], int | None] = {}
+    failures: dict[Key, str] = {}
     trials: list[Row] = []
     claims: list[Settled] = []
     peers: list[StoredPeer] = []
@@ -428,6 +432,11 @@ def figures_of(*runs: Run) -> Summary:
             for row in rows
             if row.metric in TIMED and row.value is None
         }
+        failures |= {
+            Key(row.contestant, row.subject, row.size, row.metric): row.note or ""
+            for row in rows
+            if row.subject in (OVERLOAD, MEMORY) and row.value is None
+        }
     for source in sources:
         for key, time in where(figures, subject=source.name, metric="replay_time").items():
             if source.rate:
@@ -444,6 +453,7 @@ def figures_of(*runs: Run) -> Summary:
         figures,
         # Tasks first, then sources, each in the order of the contestants.
         dict(sorted(over_budget.items(), key=lambda item: (item[1] is None, order[item[0][0]]))),
+        failures,
         trials,
         claims,
         of_shards=all(run.manifest["kind"] == REPLAY for run in runs),

@@ -119,6 +119,7 @@ class Section:
     tables: Sequence[Table] = ()
     terms: Mapping[str, Sequence[str]] = field(default_factory=dict)  # each with its sentences
     template: str = ""  # of its prose
+    controls: str = ""  # a template that asks the reader
     folded: bool = False  # behind its heading, until the reader opens it
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from compare.base.formats import NO_BREAK, SPACE
 from compare.cli.text import Sheet
 from compare.trial.results.metrics import metric as metric_named
+from compare.trial.results.schema import OVER_BUDGET
 from compare.trial.results.store import Run
 from reports.noise import Noise
 from reports.statistics import RATIO, statistic
@@ -42,6 +43,8 @@ def remarks(summary: Summary) -> Sheet:
     for clock in summary.clocks:
         lines += wrap(f"latencies: {clock.text}", 80)
     lines += [f"not timed: {peer.name}: {peer.problem}" for peer in summary.peers if peer.problem]
+    for key, reason in summary.failures.items():
+        lines += wrap(f"not measured: {key.contestant}, {key.subject}: it {reason}", 80)
     if summary.missing:
         lines.append(f"not finished: {', '.join(summary.missing)}")
     return Sheet(notes=lines)
@@ -107,7 +110,9 @@ def _figures(summary: Summary) -> Iterable[Mapping[str, Any]]:
         yield figure
     for (contestant, subject, name), size in summary.over_budget.items():
         what = {"contestant": contestant, "subject": subject, "size": size, "metric": name}
-        yield {**what, "value": None, "note": "over budget"}
+        yield {**what, "value": None, "note": OVER_BUDGET}
+    for key, reason in summary.failures.items():
+        yield {**key._asdict(), "value": None, "note": reason}
 
 
 def _number(value: float) -> float:

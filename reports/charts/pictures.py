@@ -103,7 +103,7 @@ class Picture:
         """The chart as an SVG file.
 
         All ids begin with its name. With the numbers of the subjects, each mark has that of its
-        subject, and its value in words, as data attributes.
+        subject, or the name of one without a number, and its value in words, as data attributes.
         """
         figure, buffer = self.figure, io.StringIO()
         dpi, figure.dpi = figure.dpi, 72
@@ -119,11 +119,11 @@ class Picture:
         text = self.svg(number)
         return text[text.index("<svg") :]
 
-    @property
-    def shape(self) -> str:
-        """The ratio of the width to the height above the legend, which the page cuts off."""
-        box = self.figure.bbox
-        top = max((legend.get_window_extent().y1 for legend in self.figure.legends), default=0.0)
+    def shape(self, number: Mapping[Subject, int]) -> str:
+        """The ratio of the width to the height. The page cuts off a legend of these subjects."""
+        box, top = self.figure.bbox, 0.0
+        if all(mark.who in number for mark in self.marks.values()):
+            top = max((each.get_window_extent().y1 for each in self.figure.legends), default=0.0)
         return f"{box.width:.1f} / {box.height - top:.1f}"
 
 
@@ -147,8 +147,11 @@ class _Renderer(RendererSVG):
         self._groups += 1
         attributes = {"id": gid or f"{self._picture.name}-{s}-{self._groups}"}
         mark = self._picture.marks.get(gid or "")
-        if mark is not None and mark.who in self._number:
-            attributes["data-series"] = str(self._number[mark.who])
+        if mark is not None and self._number:
+            if mark.who in self._number:
+                attributes["data-series"] = str(self._number[mark.who])
+            else:
+                attributes["data-name"] = mark.who.full
             if mark.text:
                 panel = f"{mark.panel}: " if mark.panel else ""
                 attributes["data-value"] = panel + mark.text

@@ -82,6 +82,7 @@ def test_traces_of_ones_own_come_first(primes, distinct):
     assert [case["own"] for case in answer["cases"]] == [True, True, False, False]
     case, about = answer["cases"][0], primes.sources[OWN[0]]
     assert case["rate"] == pytest.approx(about["operations"] * 1e6 / about["span"])
+    assert case["started"] == pytest.approx(about["timers"] * 1e6 / about["span"])
     number = LABELS.index("delay-queue")
     time = Estimate.of(primes.times["delay-queue", OWN[0]])
     assert case["costs"][number] == [time.value, time.low, time.high]

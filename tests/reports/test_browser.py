@@ -16,7 +16,7 @@ from compare.trial.advice.cost import CORE, Setting, cost
 from compare.trial.bench.callers import Costs
 from compare.trial.bench.task import BY_EVENT, HOLD, INSERT
 from compare.trial.replay.contestant import contestant
-from compare.trial.results.schema import Row
+from compare.trial.results.schema import OVERLOAD, Row, rows_of
 from compare.trial.results.store import contestant_entry, read_run
 from reports.charts.pictures import Picture
 from reports.page import write_report
@@ -75,6 +75,13 @@ CALLS = {
 MEMORY = {1_000: 40.0, 100_000: 28.0}
 """Bytes for each timer of the delay queue; it is not known of the others."""
 
+OVERLOADED = {
+    "SystemTimer": (200_000, {50: (1, 2, 3), 95: (1.5, 9, 10), 105: (50, 60, 61)}),
+    "uvloop": (800_000, {95: (0.25, 0.5, 0.75), 105: (90, 100, 110), 50: (0.1, 0.2, 0.3)}),
+}
+"""The capacities, and the quantiles of lateness at each load."""
+LATE_AT = ("late_p50_ms", "late_p99_ms", "late_p999_ms")
+
 NOTHING = "Speed does not matter here"
 
 
@@ -99,8 +106,14 @@ def by_hand(root: Path) -> Path:
             rows += replay_rows(label, source, scaled(costs[list(COSTS).index(label)]), **counts)
     for size, nbytes in MEMORY.items():
         rows += memory_rows("delay-queue", size, [size / 1e4], at_rest=nbytes)
+    for name, (capacity, by_load) in OVERLOADED.items():
+        rows += rows_of(name, OVERLOAD, {"capacity": capacity})
+        for load, late in by_load.items():
+            rows += rows_of(name, OVERLOAD, dict(zip(LATE_AT, late, strict=True)), load)
+    rows.append(Row("asyncio", OVERLOAD, None, "capacity", None, None, "took longer than 120 s"))
+    about = {"unit": "ms", "span": 1000, "details": {}}
     sources = [
-        {"name": name, "unit": "ms", "operations": rate, "span": 1000, "details": {}}
+        about | {"name": name, "operations": rate, "timers": rate // 2}
         for name, (rate, _) in TRACES.items()
     ]
     return store(
@@ -370,6 +383,66 @@ def test_every_answer_follows_the_model_and_the_rule(opened):
             assert number == best, (form, said)
         answers.add(number)
     assert len(answers) >= 4  # with other settings, other timers
+
+
+AT_RATES = {
+    # the load of each contender, the load at which it was measured and the quantiles
+    50_000: ("25 % 50 % 1 2 3", "6.25 % 50 % 0.1 0.2 0.3"),
+    100_000: ("50 % 50 % 1 2 3", "12.5 % 50 % 0.1 0.2 0.3"),
+    100_001: ("50 % 95 % 1.5 9 10", "12.5 % 50 % 0.1 0.2 0.3"),
+    195_000: ("97.5 % 105 %, beyond capacity 50 60 61", "24.4 % 50 % 0.1 0.2 0.3"),
+    190_000: ("95 % 95 % 1.5 9 10", "23.8 % 50 % 0.1 0.2 0.3"),
+    200_000: ("100 % 105 %, beyond capacity 50 60 61", "25 % 50 % 0.1 0.2 0.3"),
+    250_000: (
+        "125 % beyond its capacity: falls behind by 50 000 per second",
+        "31.3 % 50 % 0.1 0.2 0.3",
+    ),
+    1e6: (
+        "500 % beyond its capacity: falls behind by 800 000 per second",
+        "125 % beyond its capacity: falls behind by 200 000 per second",
+    ),
+}
+
+
+def lateness(page):
+    """The row of each contender, without its capacity."""
+    rows = page.evaluate(
+        "[...document.querySelectorAll('#lateness tbody tr')].map((row) =>"
+        " [...row.cells].map((cell) => cell.textContent))"
+    )
+    return {name: plain(" ".join(cells[:-1])) for name, *cells in rows}
+
+
+def test_lateness_is_shown_for_the_rate_of_the_traffic_or_another(opened):
+    page = opened()
+    page.evaluate("document.getElementById('overload').closest('details').open = true")
+    assert page.input_value("#load input") == "50000"  # timers, of 100 000 operations a second
+    for rate, (system_timer, uvloop) in AT_RATES.items():
+        page.fill("#load input", f"{rate:g}")
+        assert lateness(page) == {
+            "SystemTimer": system_timer,
+            "uvloop": uvloop,
+            "asyncio": "– not measured: it took longer than 120 s",
+        }, rate
+    choose(page, "traffic", "as set here")
+    choose(page, "rate", "100 000")
+    assert page.input_value("#load input") == "100000"
+    assert lateness(page)["SystemTimer"] == AT_RATES[100_000][0]
+    page.fill("#load input", "0")
+    assert page.inner_text("#lateness") == "Enter a rate above 0."
+    page.evaluate("document.getElementById('load').requestSubmit()")  # does not leave the page
+    assert opened("full").query_selector("#load") is None
+
+
+def test_a_chart_without_the_legend_of_the_page_tells_whose_value_it_is(opened):
+    page = opened()
+    page.evaluate("document.getElementById('overload').closest('details').open = true")
+    chart = page.locator("#chart-overload .chart")
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    tip = plain(page.inner_text("#tip"))
+    assert tip == "uvloop\n105 % of its capacity, 840 000 calls/s: 100 ms"
+    assert not page.query_selector_all(".faint")
 
 
 def test_tables_sort_and_show_the_chosen_columns(opened):

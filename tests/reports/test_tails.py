@@ -11,7 +11,8 @@ from compare.trial.replay.ticks import Ticks
 from compare.trial.results.metrics import LATENCIES
 from compare.trial.results.schema import IDLE, OVER_BUDGET, OVERLOAD, TAILS, Row, rows_of
 from compare.trial.results.store import contestant_entry, read_run
-from reports.catalogue import idle, overload, section, tails, tails_plots
+from reports import overload
+from reports.catalogue import idle, section, tails, tails_plots
 from reports.charts import pictures
 from reports.summary import figures_of
 from tests.reports.stored import replay_rows, store
@@ -133,30 +134,72 @@ def test_an_idle_hour_has_a_column_for_each_tick(tmp_path):
     assert cells["cascading-wheel", "wake-ups", "1s"] == "–"
 
 
-def test_overload_has_a_column_for_each_load(tmp_path):
-    rows = []
+@pytest.fixture(scope="module")
+def overloaded(tmp_path_factory):
+    """uvloop has twice the capacity of SystemTimer, and asyncio was not measured."""
+    rows = [Row("asyncio", OVERLOAD, None, "capacity", None, None, "took longer than 120 s")]
     for name, factor in (("uvloop", 2), ("SystemTimer", 1)):
         rows += rows_of(name, OVERLOAD, {"capacity": 250_000 * factor})
-        for load in (50, 120):
+        for load in (120, 50):
             values = {
-                "late_p50_ms": 0.5,
+                "late_p50_ms": -0.5,
                 "late_p99_ms": load * factor,
                 "undelivered": load + factor,
             }
             rows += rows_of(name, OVERLOAD, values, load)
     entries = [contestant_entry(contestant("delay-queue"), ["ms"])]
-    summary = figures_of(read_run(store(tmp_path, rows, contestants=entries)))
-    table = overload(summary)
-    assert [row.full for row in table.rows] == ["SystemTimer", "uvloop"]
+    return figures_of(read_run(store(tmp_path_factory.mktemp("runs"), rows, contestants=entries)))
+
+
+def test_overload_has_a_column_for_each_load(overloaded, summary):
+    table = overload.table(overloaded)
+    assert [row.full for row in table.rows] == ["SystemTimer", "asyncio", "uvloop"]
     cells = {
-        (contender.full, *heading): table.entry(contender, heading).text
+        (contender.full, *heading): table.entry(contender, heading).whole
         for contender in table.rows
         for heading in table.headings
     }
     assert cells["uvloop", "p99 lateness [ms]", "120 %"] == formats.amount(240)
     assert cells["uvloop", "undelivered calls", "50 %"] == "52"
     assert cells["SystemTimer", "p99 lateness [ms]", "capacity [1/s]"] == formats.whole(250_000)
-    text = shown(sheets_of(summary))
+    reason = "not measured: it took longer than 120 s"
+    assert cells["asyncio", "p99 lateness [ms]", "capacity [1/s]"] == reason
+    text = shown(sheets_of(overloaded))
     assert "Lateness against load: p99 lateness [ms]" in text
-    assert section("overload", summary).tables == [table]
-    assert section("overload", summary.where(subject=TAILS)) is None
+    assert "not measured: asyncio, overload: it took longer than 120 s" in text
+    found = section("overload", overloaded)
+    assert (found.tables, found.controls) == ([table], "load.html")
+    assert section("overload", summary) is None
+
+
+def test_the_chart_has_the_offered_load_across_and_no_lateness_below_zero(overloaded, summary):
+    [plot] = overload.plots(overloaded)
+    points = {
+        who.full: [(point.x, point.value.value, point.hollow) for point in series]
+        for who, series in plot.panels[""].series.items()
+    }
+    assert points == {
+        "SystemTimer": [(125_000, 50e6, False), (300_000, 120e6, True)],
+        "uvloop": [(250_000, 100e6, False), (600_000, 240e6, True)],
+    }
+    [picture] = pictures({"overload": [plot]})["overload"]
+    # The contenders are not in the legend of the page, so this chart keeps its own.
+    width, height = map(float, picture.shape({}).split(" / "))
+    assert (width, height) == pytest.approx(tuple(picture.figure.bbox.size), abs=0.1)
+    svg = picture.svg({next(iter(overloaded.contestants)): 0})
+    assert svg.count('data-name="uvloop"') == 3 and "data-series" not in svg
+    assert not any(overload.plots(summary))
+
+
+def test_the_script_has_all_that_it_needs_for_a_rate(overloaded):
+    loads = {50: [-0.5, 50, None], 120: [-0.5, 120, None]}
+    assert overload.data(overloaded) == [
+        {"name": "SystemTimer", "capacity": 250_000, "loads": loads},
+        {
+            "name": "uvloop",
+            "capacity": 500_000,
+            "loads": {50: [-0.5, 100, None], 120: [-0.5, 240, None]},
+        },
+        {"name": "asyncio", "failure": "took longer than 120 s"},
+    ]
+    assert [*overload.data(overloaded)[0]["loads"]] == [50, 120]

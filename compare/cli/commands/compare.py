@@ -97,12 +97,12 @@ def compare(
 def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
     """The tables of a run at the largest size, with medians; with `whole`, all statistics."""
     from compare.cli import printing
+    from reports import overload
     from reports.catalogue import (
         MEDIAN,
         callers,
         idle,
         memory,
-        overload,
         peer_singles,
         peer_times,
         peers,
@@ -116,7 +116,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
         (times(summary), {"statistic": None} if whole else {}),
         (tails(summary), {"operation": None}),
         (idle(summary), {"figure": None}),
-        (overload(summary), {"figure": None}),
+        (overload.table(summary), {"figure": None}),
         (callers(summary), {}),
         (peers(summary), {}),
         (peer_times(summary), {}),

@@ -27,7 +27,7 @@ import numpy as np
 from compare.base.quantiles import QUANTILES
 from compare.trial.bench.callers import LOOPS, event_loops
 from compare.trial.bench.measure import Progress, Store
-from compare.trial.bench.process import in_new_process
+from compare.trial.bench.process import ProcessFailedError, in_new_process
 from compare.trial.replay.lateness import Lateness
 from compare.trial.results.schema import OVERLOAD, Row, rows_of
 from timers.arrays import Int64s
@@ -35,6 +35,9 @@ from timers.schemes.cascading_wheel import CascadingWheel
 from timers.services.async_timer import AsyncTimer
 from timers.services.event_loop import LoopFactory, wheel_event_loop
 from timers.services.system_timer import SystemTimer
+
+CAPACITY = "capacity"
+"""The metric of the capacity, or of the row that says why a contender was not measured."""
 
 LOADS = (50, 80, 95, 105, 120)  # percent of the capacity
 SECONDS = 2.0  # of each load
@@ -190,9 +193,9 @@ def measure(
     return capacity, figures
 
 
-def measured(name: str, seconds: float) -> Measured | None:
-    """`measure` in a new process, with loads as strings; None if it fails or takes too long."""
-    done: Measured | None = in_new_process(__name__, name, seconds)
+def measured(name: str, seconds: float) -> Measured:
+    """`measure` in a new process, with loads as strings. Raises ProcessFailedError."""
+    done: Measured = in_new_process(__name__, name, seconds)
     return done
 
 
@@ -220,11 +223,14 @@ class Overload:
         """Measure."""
         for name in self.names:
             progress(f"overload of {name}")
-            if done := measured(name, self.seconds):
-                capacity, figures = done
-                self.rows += rows_of(name, OVERLOAD, {"capacity": capacity})
-                for percent, values in figures.items():
-                    self.rows += rows_of(name, OVERLOAD, values, int(percent))
+            try:
+                capacity, figures = measured(name, self.seconds)
+            except ProcessFailedError as error:
+                self.rows.append(Row(name, OVERLOAD, None, CAPACITY, None, None, str(error)))
+                continue
+            self.rows += rows_of(name, OVERLOAD, {CAPACITY: capacity})
+            for percent, values in figures.items():
+                self.rows += rows_of(name, OVERLOAD, values, int(percent))
         store(self.tasks[0], self.rows)
 
 

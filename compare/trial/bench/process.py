@@ -6,6 +6,7 @@ grows for one more, and after that. Linux only: elsewhere, nothing is measured.
 """
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,10 +21,11 @@ from compare.trial.bench.measure import Progress, Store
 from compare.trial.bench.work import LONGEST_DELAY, UNIT
 from compare.trial.replay.contestant import Contestant, contestant
 from compare.trial.results.schema import MEMORY, Row, rows_of
+from timers.errors import TimerError
 
 STATUS = Path("/proc/self/status")
 _CHUNK = 4096  # timers started at a time, so that their deadlines hardly take memory
-_TIMEOUT = 120.0  # seconds for a process
+_SAID = 200  # characters of an error
 
 
 def resident(field_name: str) -> int:
@@ -60,20 +62,35 @@ def fill(timer: Any, size: int) -> None:
                 timer.schedule(deadline)
 
 
-def measured(label: str, size: int) -> Mapping[str, int] | None:
-    """`growth_by` in a new process; None if it fails or takes too long."""
-    growths: Mapping[str, int] | None = in_new_process(__name__, label, size)
+def measured(label: str, size: int) -> Mapping[str, int]:
+    """`growth_by` in a new process. Raises ProcessFailedError."""
+    growths: Mapping[str, int] = in_new_process(__name__, label, size)
     return growths
 
 
-def in_new_process(module: str, *arguments: object) -> Any:
-    """The JSON that a module prints in a new process; None if it fails or takes too long."""
+class ProcessFailedError(TimerError, RuntimeError):
+    """A new process took too long, ended with an error or printed no figures. Says which."""
+
+
+def in_new_process(module: str, *arguments: object, timeout: float = 120.0) -> Any:
+    """The JSON that a module prints in a new process. Raises ProcessFailedError."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=True)
-        return json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False
+        )
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        raise ProcessFailedError(f"took longer than {timeout:g} s") from None
+    except ValueError:
+        raise ProcessFailedError("printed no figures") from None
+    except OSError as error:
+        raise ProcessFailedError(f"could not be started: {error.strerror}") from None
+    said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    if done.returncode < 0:
+        raise ProcessFailedError(f"was ended by a signal: {signal.strsignal(-done.returncode)}")
+    raise ProcessFailedError(f"failed: {said[-1][:_SAID] if said else f'exit {done.returncode}'}")
 
 
 @dataclass
@@ -100,9 +117,15 @@ class ProcessMemory:
         """Measure."""
         for each in self.contestants:
             progress(f"a process with {each.name}")
-            if growths := measured(each.label, self.size):
-                figures = {f"process_{at}": grown / self.size for at, grown in growths.items()}
-                self.rows += rows_of(each.label, MEMORY, figures, self.size)
+            try:
+                growths = measured(each.label, self.size)
+            except ProcessFailedError as error:
+                self.rows.append(
+                    Row(each.label, MEMORY, self.size, "process_at_rest", None, None, str(error))
+                )
+                continue
+            figures = {f"process_{at}": grown / self.size for at, grown in growths.items()}
+            self.rows += rows_of(each.label, MEMORY, figures, self.size)
         store(self.tasks[0], self.rows)
 
 

@@ -1,6 +1,8 @@
 """Lateness against load, of a fake contender with a manual clock and fixed times of calls."""
 
+import time
 from heapq import heappop, heappush
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,9 +22,11 @@ from compare.trial.bench.overload import (
     measured,
     random_moments,
 )
+from compare.trial.bench.process import ProcessFailedError
 from compare.trial.bench.run import run_comparison
-from compare.trial.results.schema import OVERLOAD
+from compare.trial.results.schema import OVERLOAD, Row
 from compare.trial.results.store import read_run
+from tests.words import one_line
 
 
 class Server:
@@ -131,7 +135,13 @@ def test_rows_are_of_each_contender_and_load(monkeypatch):
     values = {f"late_{name}_ms": 1.5 for name in QUANTILES} | {"undelivered": 3}
     known = {("asyncio", 1.0): [9000.0, {"50": values, "120": values | {"undelivered": 700}}]}
     stored, steps = {}, []
-    monkeypatch.setattr(overload, "measured", lambda *case: known.get(case))
+
+    def measured(*case):
+        if case in known:
+            return known[case]
+        raise ProcessFailedError("took longer than 120 s")
+
+    monkeypatch.setattr(overload, "measured", measured)
     bench = Overload(1.0, ["SystemTimer", "asyncio"])
     bench.run(steps.append, stored.__setitem__)
     assert len(steps) == bench.steps == 2 and [*stored] == bench.tasks
@@ -139,7 +149,9 @@ def test_rows_are_of_each_contender_and_load(monkeypatch):
     assert found["asyncio", OVERLOAD, None, "capacity"] == 9000
     assert found["asyncio", OVERLOAD, 120, "undelivered"] == 700
     assert found["asyncio", OVERLOAD, 50, "late_p99_ms"] == 1.5
-    assert len(found) == 1 + 2 * len(values)
+    assert len(found) == 2 + 2 * len(values)
+    failed = Row("SystemTimer", OVERLOAD, None, "capacity", None, None, "took longer than 120 s")
+    assert failed in stored["overload"]
     nothing = Overload(0.0)
     assert nothing.tasks == [] and nothing.steps == 0
 
@@ -147,7 +159,8 @@ def test_rows_are_of_each_contender_and_load(monkeypatch):
 def test_a_process_measures_a_contender():
     capacity, figures = measured("asyncio", 0.05)
     assert capacity > 1000 and [*figures] == [str(percent) for percent in LOADS]
-    assert measured("no-such-loop", 0.05) is None
+    with one_line(ProcessFailedError, "failed: KeyError: 'no-such-loop'"):
+        measured("no-such-loop", 0.05)
 
 
 @pytest.mark.parametrize(
@@ -157,8 +170,16 @@ def test_a_process_measures_a_contender():
 def test_a_comparison_measures_it_with_all_tails_and_large_sizes(
     tails, size, asked, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(overload, "measured", lambda name, seconds: (seconds, {}))
-    monkeypatch.setattr(process, "measured", lambda label, size: None)
+    waited = [0.0]
+
+    def measure(name, seconds):
+        waited[0] += 1e6
+        return seconds, {}
+
+    clock = SimpleNamespace(perf_counter=lambda: waited[0] + time.perf_counter())
+    monkeypatch.setattr("compare.trial.bench.run.time", clock)
+    monkeypatch.setattr(overload, "measured", measure)
+    monkeypatch.setattr(process, "measured", lambda label, size: {})
     options = Comparison(
         workloads=(),
         timers=("cascading-wheel",),
@@ -167,6 +188,8 @@ def test_a_comparison_measures_it_with_all_tails_and_large_sizes(
         repeats=1,
         runs=str(tmp_path),
     )
-    rows = [row for row in read_run(run_comparison(options)).rows if row.subject == OVERLOAD]
+    run = read_run(run_comparison(options))
+    assert run.manifest["seconds"]["wall"] < 1e6  # the machine is not busy while calls are not due
+    rows = [row for row in run.rows if row.subject == OVERLOAD]
     names = {row.contestant for row in rows if row.value == overload.SECONDS}
     assert names == ({*contenders()} if asked else set())

@@ -3,9 +3,15 @@
 import pytest
 
 from compare.trial.bench import process
-from compare.trial.bench.process import ProcessMemory, measured
+from compare.trial.bench.process import (
+    ProcessFailedError,
+    ProcessMemory,
+    in_new_process,
+    measured,
+)
 from compare.trial.replay.contestant import contestant
 from compare.trial.results.schema import MEMORY
+from tests.words import one_line
 
 pytestmark = pytest.mark.skipif(not process.STATUS.exists(), reason="resident memory is read there")
 
@@ -19,10 +25,16 @@ def test_a_process_grows_by_what_its_timer_holds():
         assert growths[at] == pytest.approx(24 * SIZE * factor, rel=0.15), at
 
 
-def test_rows_are_per_timer_and_a_process_that_fails_has_none(monkeypatch):
+def test_rows_are_per_timer_and_a_process_that_fails_has_a_reason(monkeypatch):
     growths = {"at_rest": 2400, "at_peak": 7200, "grown": 4800}
-    known = {("delay-queue", 100): growths}
-    monkeypatch.setattr(process, "measured", lambda *case: known.get(case))
+
+    def measured(label, size):
+        if label == "simple-wheel":
+            raise ProcessFailedError("took longer than 120 s")
+        assert (label, size) == ("delay-queue", 100)
+        return growths
+
+    monkeypatch.setattr(process, "measured", measured)
     timers = [contestant(name) for name in ("delay-queue", "simple-wheel")]
     bench, stored, steps = ProcessMemory(timers, 100), {}, []
     bench.run(steps.append, stored.__setitem__)
@@ -30,9 +42,27 @@ def test_rows_are_per_timer_and_a_process_that_fails_has_none(monkeypatch):
     assert [tuple(row) for row in bench.rows] == [
         ("delay-queue", MEMORY, 100, f"process_{at}", None, grown / 100, None)
         for at, grown in growths.items()
-    ]
+    ] + [("simple-wheel", MEMORY, 100, "process_at_rest", None, None, "took longer than 120 s")]
     assert ProcessMemory([], 0).tasks == []
 
 
-def test_a_timer_that_cannot_be_made_is_left_out():
-    assert measured("no-such-timer", 10) is None
+def test_a_timer_that_cannot_be_made_says_why():
+    with one_line(ProcessFailedError, "failed: .*UnknownTimerError: .*no-such-timer"):
+        measured("no-such-timer", 10)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("import time; time.sleep(60)", "took longer than 2 s"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "was ended by a signal: Kill"),
+        ("print('warming up'); print('{}')", "printed no figures"),
+        ("raise SystemExit(3)", "failed: exit 3"),
+        ("print('{'); raise OSError('x' * 999)", "failed: OSError: x{180,200}$"),
+    ],
+)
+def test_a_process_that_fails_says_why_in_one_line(program, reason, tmp_path, monkeypatch):
+    tmp_path.joinpath("broken.py").write_text(program)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with one_line(ProcessFailedError, reason):
+        in_new_process("broken", timeout=2.0)
