@@ -144,6 +144,7 @@ def bench(session: nox.Session) -> None:
     options = ("-o", "addopts=", "--benchmark-only", "--benchmark-timer=time.thread_time")
     session.run("pytest", *programs, *options, *session.posargs)
     session.run("python", "-m", "tests.bench.cancels", "--size", "1e5,1e6")
+    session.run("python", "-m", "tests.bench.growth")
     session.run("python", "-m", "tests.bench.services")
     session.run("python", "-m", "tests.bench.purgatories")
     session.run("python", "-m", "tests.bench.idle_detectors", "--rounds", "1")

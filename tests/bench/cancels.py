@@ -20,7 +20,8 @@ from tests.bench.bare import cancel_all, insert
 from timers import CascadingWheel
 from timers.kernels.dispatch import cancel
 from timers.kernels.jit import long_entry
-from timers.kernels.pool import LINE, NODE, index_of
+from timers.kernels.memory import LINE
+from timers.kernels.pool import NODE, index_of
 from timers.kernels.prefetch import prefetch
 
 WIDE = np.dtype(

@@ -544,11 +544,8 @@ def by_duration() -> tuple[Any, list[int]]:
     return timer, handles
 
 
-CHAINS = duration_lists.ENTRIES + duration_lists.ENTRY * 10
-
-
 def entry(k: int, cell: int, value: int) -> Corruption:
-    index = duration_lists.ENTRIES + duration_lists.ENTRY * k + cell
+    index = int(duration_lists.entry_of(k, cell))
     return lambda nodes, cells, rows: put(cells, index, value)
 
 
@@ -556,16 +553,15 @@ def deadline_of(k: int, deadline: int) -> Corruption:
     return lambda nodes, cells, rows: put(nodes, rows[k], "deadline", deadline)
 
 
-def chain_cells(cells: Any) -> list[int]:
-    """The cells of the hash table's chains in use."""
-    return [CHAINS + k for k in range(10) if cells[CHAINS + k] != NO_ROW]
+def chain_cells(cells: Any, *, used: bool = True) -> list[int]:
+    """The cells of the hash table's chains that are in use, or of the others."""
+    chains = range(int(cells[duration_lists.CHAINS]))
+    indices = [int(duration_lists.entry_of(k, duration_lists.CHAIN)) for k in chains]
+    return [index for index in indices if (cells[index] != NO_ROW) == used]
 
 
 def swap_chains(nodes: Any, cells: Any, rows: list[int]) -> None:
-    used, unused = (
-        chain_cells(cells)[0],
-        next(k for k in range(CHAINS, CHAINS + 10) if not cells[k]),
-    )
+    used, unused = chain_cells(cells)[0], chain_cells(cells, used=False)[0]
     cells[used], cells[unused] = cells[unused], cells[used]
 
 
@@ -582,6 +578,10 @@ def put_in_every_chain(row: int) -> Corruption:
 
 
 DURATIONS: dict[str, tuple[Corruption, str | None]] = {
+    "too few chains": (
+        lambda n, c, rows: put(c, duration_lists.CHAINS, 4),
+        "4 chains for 10 places",
+    ),
     "an index": (lambda n, c, rows: put(n, rows[1], "rounds", 2), "does not have the entry's"),
     "a first row that is none": (entry(1, duration_lists.LINKS, 0), "does not have the entry's"),
     "a first row as late as may be": (deadline_of(0, 15), None),

@@ -99,26 +99,3 @@ def test_reciprocals_are_precise_enough_for_the_greatest_dividends() -> None:
         for dividend in (multiple - 1, multiple):
             if dividend < pool.SHORT:
                 assert quotients(dividend, divisor) == {dividend // divisor}
-
-
-# ---- growth
-
-
-@pytest.mark.parametrize(
-    ("capacity", "used", "extra", "grown"),
-    [
-        *[(4, 3, 1, 4), (4, 4, 1, 8), (4, 4, 5, 16), (1, 0, 0, 1), (10, 9, 2, 20)],
-        *[(2**30, 2**30, 1, pool.MAX_PLACES), (1024, 24, pool.MAX_PLACES - 24, pool.MAX_PLACES)],
-    ],
-)
-def test_a_capacity_doubles_up_to_what_handles_can_name(
-    capacity: int, used: int, extra: int, grown: int
-) -> None:
-    assert pool.grown_capacity(capacity, used, extra) == grown
-
-
-def test_capacity_never_grows_past_what_a_handle_can_name() -> None:
-    with pytest.raises(MemoryError):
-        pool.grown_capacity(1024, 24, pool.MAX_PLACES - 23)
-    most_buckets = 2**23  # four levels of 2**20 slots, and as many again
-    assert 2**31 - 2 * most_buckets < pool.MAX_PLACES <= 2**31 - most_buckets

@@ -35,6 +35,7 @@ from timers.kernels.handles import (
     place_of,
 )
 from timers.kernels.jit import inlined, jit
+from timers.kernels.memory import lengthened, zeros
 from timers.kernels.operations import NONE, Places, operations
 from timers.kernels.pool import (
     FREE,
@@ -42,10 +43,11 @@ from timers.kernels.pool import (
     NOW,
     PENDING,
     RETIRED,
-    aligned,
+    ROWS,
     is_full,
     is_replaced,
     move_cells,
+    move_rows,
 )
 from timers.kernels.prefetch import prefetch
 from timers.snapshot import Snapshot, Waiting
@@ -58,10 +60,8 @@ PLACE = np.dtype(
 )
 
 SEQUENCE = HEADER  # number of armings since the last renumbering
-HEAP = (
-    HEADER + 4
-)  # two cells for each entry of the heap start here, where an entry's four grandchildren
-# share a line
+# Two cells for each entry of the heap start here, where an entry's four grandchildren share a line.
+HEAP = HEADER + 3
 DEADLINE = 0
 ORDER = 1  # sequence number of the arming * 2**32 + the place; the number is unique
 ENTRY = 2
@@ -78,33 +78,32 @@ State = DelayQueueState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    nodes, cells = np.empty(capacity, PLACE), aligned(HEAP + ENTRY * capacity)
+    nodes, cells = zeros(capacity, PLACE), zeros(HEAP + ENTRY * capacity, np.int64)
     nodes["generation"] = FIRST_GENERATION
     nodes["index"] = -2 - np.arange(1, capacity + 1)
     nodes["index"][-1] = -2 - NONE
-    cells[NOW] = start
+    cells[NOW], cells[ROWS] = start, capacity
     return State(nodes, cells, counters)
 
 
 def enlarged(state: State, capacity: int) -> State:
-    cells = aligned(HEAP + ENTRY * capacity)
-    cells[NOW] = NONE
-    return State(np.empty(capacity, PLACE), cells, state.counters)
+    nodes, cells, counters = state
+    return State(lengthened(nodes, capacity), lengthened(cells, HEAP + ENTRY * capacity), counters)
 
 
 @jit
 def move_all(state, target):
     nodes, cells, larger, target_cells = state.nodes, state.cells, target.nodes, target.cells
-    if is_replaced(cells):
+    if is_replaced(nodes, cells):
         return False
-    for i in range(nodes.size):
-        larger[i] = nodes[i]
+    move_rows(nodes, larger)
     for i in range(nodes.size, larger.size):
         larger[i]["generation"] = FIRST_GENERATION
         larger[i]["index"] = -2 - (i + 1)
     move_cells(cells, target_cells)
     larger[larger.size - 1]["index"] = -2 - target_cells[FREE]
     target_cells[FREE] = nodes.size
+    target_cells[ROWS] = larger.size
     return True
 
 

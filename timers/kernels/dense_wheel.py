@@ -61,6 +61,7 @@ from timers.kernels.handles import (
     place_of,
 )
 from timers.kernels.jit import inlined, jit
+from timers.kernels.memory import lengthened, zeros
 from timers.kernels.operations import NONE, Places, operations
 from timers.kernels.pool import (
     BITS,
@@ -69,10 +70,11 @@ from timers.kernels.pool import (
     NOW,
     PENDING,
     RETIRED,
-    aligned,
+    ROWS,
     is_full,
     is_replaced,
     move_cells,
+    move_rows,
 )
 from timers.kernels.prefetch import prefetch
 from timers.kernels.words import words_of
@@ -123,30 +125,28 @@ State = DenseWheelState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    nodes, cells = np.empty(capacity, PLACE), cells_for(capacity)
+    nodes, cells = zeros(capacity, PLACE), zeros(cells_for(capacity), np.int64)
     nodes["generation"], nodes["at"] = FIRST_GENERATION, FREE_PLACE
     nodes["deadline"] = np.arange(1, capacity + 1)
     nodes["deadline"][-1] = NONE
     lines = words_of(cells).reshape(-1, LINE_WORDS)
     lines[FIRST_LINE:, BELOW] = np.arange(FIRST_LINE + 1, len(lines) + 1)
     lines[-1, BELOW] = NO_LINE
-    cells[NOW], cells[FREE_LINE], cells[BITS] = start, FIRST_LINE, WORDS
+    cells[NOW], cells[FREE_LINE], cells[BITS], cells[ROWS] = start, FIRST_LINE, WORDS, capacity
     return State(nodes, cells, counters)
 
 
 def enlarged(state: State, capacity: int) -> State:
-    cells = cells_for(capacity)
-    cells[NOW] = NONE
-    return State(np.empty(capacity, PLACE), cells, state.counters)
+    nodes, cells, counters = state
+    return State(lengthened(nodes, capacity), lengthened(cells, cells_for(capacity)), counters)
 
 
 @jit
 def move_all(state, target):
     nodes, cells, larger, target_cells = state.nodes, state.cells, target.nodes, target.cells
-    if is_replaced(cells):
+    if is_replaced(nodes, cells):
         return False
-    for i in range(nodes.size):
-        larger[i] = nodes[i]
+    move_rows(nodes, larger)
     for i in range(nodes.size, larger.size):
         larger[i]["deadline"] = i + 1
         larger[i]["generation"] = FIRST_GENERATION
@@ -161,16 +161,17 @@ def move_all(state, target):
     if lines < more_lines:
         words[(more_lines - 1) << LINE_BITS] = target_cells[FREE_LINE]
         target_cells[FREE_LINE] = lines
+    target_cells[ROWS] = larger.size
     return True
 
 
-def cells_for(capacity: int) -> np.ndarray[Any, Any]:
-    """Return cells with enough lines for `capacity` timers, however they are spread.
+def cells_for(capacity: int) -> int:
+    """Return the number of cells with enough lines for `capacity` timers, however they are spread.
 
     Each bucket may have a line that is not full; one more is being emptied while its timers move.
     """
     lines = capacity // LAST + BUCKETS + 1
-    return aligned(CELLS_OF_LINE * (FIRST_LINE + lines))
+    return CELLS_OF_LINE * (FIRST_LINE + lines)
 
 
 @inlined

@@ -158,22 +158,22 @@ class Calls:
             return move_all(State(nodes, cells, counters), State(larger, larger_cells, counters))
 
         def call_schedule(nodes, cells, counters, deadline):
-            if is_replaced(cells) or room(nodes, cells) < 1:
+            if is_replaced(nodes, cells) or room(nodes, cells) < 1:
                 return None
             return schedule(State(nodes, cells, counters), deadline)
 
         def call_cancel(nodes, cells, counters, handle):
-            if is_replaced(cells):
+            if is_replaced(nodes, cells):
                 return None
             return cancel(State(nodes, cells, counters), handle)
 
         def call_reschedule(nodes, cells, counters, handle, deadline):
-            if is_replaced(cells):
+            if is_replaced(nodes, cells):
                 return None
             return reschedule(State(nodes, cells, counters), handle, deadline)
 
         def call_advance(nodes, cells, counters, now, out):
-            if is_replaced(cells):
+            if is_replaced(nodes, cells):
                 return None
             if now < cells[NOW]:
                 return BACKWARDS
@@ -182,12 +182,12 @@ class Calls:
             return ARRIVED if arrived else FULL
 
         def call_next_expiry(nodes, cells, counters):
-            if is_replaced(cells):
+            if is_replaced(nodes, cells):
                 return None
             return next_expiry(State(nodes, cells, counters))
 
         def call_next_wakeup(nodes, cells, counters):
-            if is_replaced(cells):
+            if is_replaced(nodes, cells):
                 return None
             return next_wakeup(State(nodes, cells, counters))
 
@@ -195,14 +195,14 @@ class Calls:
             legal = count_legal(deadlines)
             if legal < deadlines.size:
                 return legal
-            if is_replaced(cells) or room(nodes, cells) < deadlines.size:
+            if is_replaced(nodes, cells) or room(nodes, cells) < deadlines.size:
                 return None
             for k in range(deadlines.size):
                 handles[k] = schedule(State(nodes, cells, counters), deadlines[k])
             return legal
 
         def call_cancel_many(nodes, cells, counters, handles, cancelled):
-            if is_replaced(cells):
+            if is_replaced(nodes, cells):
                 return None
             for k in range(handles.size):
                 fetch_ahead(nodes, cells, handles, k)
@@ -213,7 +213,7 @@ class Calls:
             legal = count_legal(deadlines)
             if legal < deadlines.size:
                 return legal
-            if is_replaced(cells):
+            if is_replaced(nodes, cells):
                 return None
             for k in range(handles.size):
                 fetch_ahead(nodes, cells, handles, k)

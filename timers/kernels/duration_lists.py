@@ -29,6 +29,7 @@ import numpy as np
 
 from timers.kernels.counters import CLOCK_VISITS, COMPARISONS, TIMERS_TOUCHED, count
 from timers.kernels.jit import inlined, jit
+from timers.kernels.memory import lengthened
 from timers.kernels.operations import NONE, operations
 from timers.kernels.pool import (
     HEADER,
@@ -53,11 +54,12 @@ from timers.snapshot import Snapshot
 BUCKETS = 1  # sentinels: row 0, which stands for no row
 
 LISTS = HEADER  # number of lists
-ENTRIES = HEADER + 1  # the heap: ENTRY cells for each list; after room for all, the hash table
-DELAY = 0
+CHAINS = HEADER + 1  # number of chains of the hash table: the highest power of two up to capacity
+ENTRIES = HEADER + 2  # ENTRY cells for each place start here
+DELAY = 0  # of the heap's entry k
 LINKS = 1  # the list's first row + 2**32 * the first row of the next list of its chain, or NO_ROW
-ENTRY = 2
-FOR_PLACE = ENTRY + 1  # cells for each place: an entry, and a chain of the hash table
+CHAIN = 2  # of the hash table's chain k: the first row of its first list, or NO_ROW
+ENTRY = 3
 
 HALF = 32  # bits of a row in LINKS, and of a hash value
 LOW = (1 << HALF) - 1
@@ -68,7 +70,7 @@ MULTIPLIER = (
 
 class DurationListsState(NamedTuple):
     nodes: Any  # NODE, shape (BUCKETS + capacity,): a sentinel without a bucket, then places
-    cells: Any  # int64, shape (ENTRIES + FOR_PLACE * capacity,): header, LISTS, entries, table
+    cells: Any  # int64, shape (ENTRIES + ENTRY * capacity,): header, cells above, entries
     counters: Any  # int64, shape (len(COUNTERS),), or None
 
 
@@ -76,13 +78,14 @@ State = DurationListsState
 
 
 def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State:
-    nodes, cells = allocate_pool(start, capacity, BUCKETS, ENTRIES + FOR_PLACE * capacity)
+    nodes, cells = allocate_pool(start, capacity, BUCKETS, ENTRIES + ENTRY * capacity)
+    cells[CHAINS] = 1 << (capacity.bit_length() - 1)
     return State(nodes, cells, counters)
 
 
 def enlarged(state: State, capacity: int) -> State:
-    larger = enlarged_pool(state, capacity)
-    return larger._replace(cells=np.full(ENTRIES + FOR_PLACE * capacity, NONE))
+    larger: State = enlarged_pool(state, capacity)
+    return larger._replace(cells=lengthened(state.cells, ENTRIES + ENTRY * capacity))
 
 
 @jit
@@ -90,18 +93,23 @@ def move_all(state, target):
     if not move_pool(state, target):
         return False
     nodes, cells = target.nodes, target.cells
-    for chain in range(ENTRIES + ENTRY * (nodes.size - BUCKETS), cells.size):
-        cells[chain] = NO_ROW
-    for k in range(cells[LISTS]):
-        chain, first = chain_of(nodes, cells[entry_of(k, DELAY)]), first_of(cells, k)
-        cells[entry_of(k, LINKS)] = links_of(first, cells[chain])
-        cells[chain] = first
+    chains = cells[CHAINS]
+    while 2 * chains <= nodes.size - BUCKETS:
+        chains *= 2
+    if chains > cells[CHAINS]:
+        cells[CHAINS] = chains
+        for k in range(chains):
+            cells[entry_of(k, CHAIN)] = NO_ROW
+        for k in range(cells[LISTS]):
+            chain, first = chain_of(cells, cells[entry_of(k, DELAY)]), first_of(cells, k)
+            cells[entry_of(k, LINKS)] = links_of(first, cells[chain])
+            cells[chain] = first
     return True
 
 
 @inlined
 def entry_of(k, cell):
-    """The index in `cells` of DELAY or LINKS of the heap's entry k."""
+    """The index in `cells` of DELAY or LINKS of the heap's entry k, or of CHAIN of chain k."""
     return np.uint64(ENTRIES + ENTRY * k + cell)  # unsigned: no test for a negative index
 
 
@@ -124,20 +132,16 @@ def next_in_chain(cells, k):
 
 
 @inlined
-def chain_of(nodes, delay):
-    """The index in `cells` of the hash table's chain of a delay: a first row, or NO_ROW.
-
-    There are as many chains as places.
-    """
-    capacity = nodes.size - BUCKETS
+def chain_of(cells, delay):
+    """The index in `cells` of the hash table's chain of a delay."""
     value = ((delay ^ (delay >> HALF)) & LOW) * MULTIPLIER & LOW
-    return ENTRIES + ENTRY * capacity + ((value * capacity) >> HALF)
+    return entry_of((value * cells[CHAINS]) >> HALF, CHAIN)
 
 
 @inlined
 def list_of(nodes, cells, delay):
     """The first row of the list of a delay, or NO_ROW."""
-    first = cells[chain_of(nodes, delay)]
+    first = cells[chain_of(cells, delay)]
     while first != NO_ROW:
         k = nodes[first]["rounds"]
         if cells[entry_of(k, DELAY)] == delay:
@@ -149,7 +153,7 @@ def list_of(nodes, cells, delay):
 @jit
 def replace_in_chain(nodes, cells, delay, first, other):
     """Put another first row, or the rest of the chain, in the place of a list's first row."""
-    chain = chain_of(nodes, delay)
+    chain = chain_of(cells, delay)
     row = cells[chain]
     if row == first:
         cells[chain] = other
@@ -229,7 +233,7 @@ def insert(nodes, cells, counters, i, deadline):
 def add_list(nodes, cells, counters, i, delay):
     """Make a row the only one of a new list."""
     nodes[i]["next"] = nodes[i]["prev"] = i
-    chain, k = chain_of(nodes, delay), cells[LISTS]
+    chain, k = chain_of(cells, delay), cells[LISTS]
     links = links_of(i, cells[chain])
     cells[chain] = i
     cells[LISTS] += 1
@@ -358,8 +362,10 @@ def check(state: State) -> None:
             seen[i], is_first = True, False
             before, i = i, after[i]
         demand(previous[first] == before, f"the list of delay {delay} does not end at its last row")
+    capacity, chains = nodes.size - BUCKETS, int(cells[CHAINS])
+    demand(chains <= capacity < 2 * chains, f"{chains} chains for {capacity} places")
     hashed = 0
-    for chain in range(ENTRIES + ENTRY * (nodes.size - BUCKETS), cells.size):
+    for chain in range(ENTRIES + CHAIN, ENTRIES + ENTRY * int(cells[CHAINS]), ENTRY):
         first = int(cells[chain])
         while first != NO_ROW and hashed < size:
             hashed += 1
@@ -369,7 +375,7 @@ def check(state: State) -> None:
                 f"row {first} in the hash table is not the first one of a list",
             )
             delay = entries[indices[first]][0]
-            demand(chain_of(nodes, delay) == chain, f"the delay {delay} is in the wrong chain")
+            demand(chain_of(cells, delay) == chain, f"the delay {delay} is in the wrong chain")
             first = int(next_in_chain(cells, indices[first]))
         demand(first == NO_ROW, "a list is in the hash table twice")
     demand(hashed == size, f"{hashed} lists are in the hash table, {size} in the heap")

@@ -30,6 +30,7 @@ from timers.kernels.handles import (
     place_of,
 )
 from timers.kernels.jit import inlined, jit
+from timers.kernels.memory import is_same, lengthened, zeros
 from timers.kernels.operations import NONE, Places, operations
 from timers.limits import LIMIT
 from timers.snapshot import Timers, Waiting
@@ -49,20 +50,21 @@ NODE = np.dtype(
 )
 
 SHORT = 1 << 31  # a dividend below this, times a reciprocal, stays below 2**63
-LINE = 64  # bytes of a cache line
+STEP = 1 << 16  # places that are added at a time if that takes no copy
 MAX_PLACES = 2**31 - 2**23  # rows, buckets included, are counted in 31 bits
 
 # The result of advance: one row for each timer that fired.
 EXPIRY = np.dtype([("handle", "i8"), ("deadline", "i8"), ("fired_at", "i8")])
 
 # The first cells of every State's `cells`, int64. A kernel's own cells start at HEADER.
-NOW = 0  # the clock; NONE, like PENDING, if the State has been replaced
+NOW = 0  # the clock; NONE, like PENDING and ROWS, if the cells have been copied to others
 FREE = 1  # first free row, or NONE
 PENDING = 2  # number of pending timers
 RETIRED = 3  # number of retired places
 BASE = 4  # number of sentinel rows: row = BASE + place
 BITS = 5  # index in `cells` of the first word of the occupancy bits
-HEADER = 6
+ROWS = 6  # number of rows of the State in use; one that has fewer has been replaced
+HEADER = 7
 
 
 def allocate_pool(start: int, capacity: int, buckets: int, words: int, bits: int = 0) -> Any:
@@ -70,51 +72,47 @@ def allocate_pool(start: int, capacity: int, buckets: int, words: int, bits: int
 
     There are `words` cells, including the header, followed by those of `bits` occupancy bits.
     """
-    nodes = np.zeros(buckets + capacity, NODE)
+    nodes = zeros(buckets + capacity, NODE)
     nodes["next"][:buckets] = nodes["prev"][:buckets] = np.arange(buckets)
     nodes["generation"][buckets:] = FIRST_GENERATION
     nodes["prev"][buckets:] = FREE_ROW
     nodes["next"][buckets:] = np.arange(buckets + 1, nodes.size + 1)  # the free rows, in order
     nodes["next"][-1] = NO_ROW
-    cells = np.zeros(words + words_for(bits), np.int64)
+    cells = zeros(words + words_for(bits), np.int64)
     cells[NOW], cells[FREE], cells[BASE], cells[BITS] = start, buckets, buckets, words
+    cells[ROWS] = nodes.size
     return nodes, cells
 
 
-def aligned(length: int) -> np.ndarray[Any, Any]:
-    """Return `length` zeros, int64, of which the first starts a cache line."""
-    zeros = np.zeros(length + LINE // 8, np.int64)
-    first = -zeros.ctypes.data % LINE // 8
-    return zeros[first : first + length]
+def grown_capacity(capacity: int, used: int, extra: int, *, in_place: bool) -> int:
+    """Return a capacity with which `extra` places are free besides the `used` ones.
 
-
-def grown_capacity(capacity: int, used: int, extra: int) -> int:
-    """Return the capacity, doubled until `extra` places are free besides the `used` ones.
-
-    Raises MemoryError if handles cannot number so many places.
+    If all places are copied when it grows, it doubles, so that each is copied a bounded number of
+    times. Otherwise it grows by STEP places or by what is needed: the memory that is free, and the
+    time for its first use, remain small. Raises MemoryError if handles cannot number so many
+    places.
     """
     if used + extra > MAX_PLACES:
         raise MemoryError
+    if in_place:
+        capacity = max(capacity + STEP, used + extra)
     while capacity - used < extra:
         capacity *= 2
     return min(capacity, MAX_PLACES)
 
 
 def enlarged_pool(state: Any, capacity: int) -> Any:
-    """Return a State with `capacity` places for `move_pool` to fill, marked as replaced."""
-    cells = state.cells
-    larger = np.empty(int(cells[BASE]) + capacity, NODE)
-    return state._replace(nodes=larger, cells=np.full(cells.size, NONE))
+    """Return a State with `capacity` places for `move_pool` to fill."""
+    return state._replace(nodes=lengthened(state.nodes, int(state.cells[BASE]) + capacity))
 
 
 @jit
 def move_pool(state, target):
     """Move everything to a larger State. Its additional places are free."""
     nodes, cells, larger, target_cells = state.nodes, state.cells, target.nodes, target.cells
-    if is_replaced(cells):
+    if is_replaced(nodes, cells):
         return False
-    for i in range(nodes.size):
-        larger[i] = nodes[i]
+    move_rows(nodes, larger)
     for i in range(nodes.size, larger.size):
         larger[i]["next"] = i + 1
         larger[i]["prev"] = FREE_ROW
@@ -122,22 +120,33 @@ def move_pool(state, target):
     move_cells(cells, target_cells)
     larger[larger.size - 1]["next"] = target_cells[FREE]
     target_cells[FREE] = nodes.size
+    target_cells[ROWS] = larger.size
     return True
 
 
 @inlined
-def move_cells(cells, target):
-    """Copy the cells to an array that is at least as long, and mark them as replaced."""
-    for i in range(cells.size):
-        target[i] = cells[i]
-    cells[NOW] = NONE
-    cells[PENDING] = NONE
+def move_rows(nodes, larger):
+    """Copy the rows to a longer array, unless it has the same memory."""
+    if not is_same(nodes, larger):
+        for i in range(nodes.size):
+            larger[i] = nodes[i]
 
 
 @inlined
-def is_replaced(cells):
+def move_cells(cells, target):
+    """Copy the cells to another array and mark them as replaced, unless it has the same memory."""
+    if not is_same(cells, target):
+        for i in range(cells.size):
+            target[i] = cells[i]
+        cells[NOW] = NONE
+        cells[PENDING] = NONE
+        cells[ROWS] = NONE
+
+
+@inlined
+def is_replaced(nodes, cells):
     """Return whether a State has been moved to larger arrays, or is not filled yet."""
-    return cells[NOW] == NONE
+    return cells[ROWS] != nodes.size
 
 
 @inlined

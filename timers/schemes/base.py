@@ -20,8 +20,9 @@ from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS
 from timers.kernels.dispatch import ARRIVED, BACKWARDS, FILLED, FULL
 from timers.kernels.handles import LOWEST_HANDLE, PLACE_MASK
+from timers.kernels.memory import is_reserved
 from timers.kernels.operations import NONE
-from timers.kernels.pool import EXPIRY, HEADER, MAX_PLACES, NOW, PENDING, grown_capacity
+from timers.kernels.pool import EXPIRY, HEADER, MAX_PLACES, NOW, PENDING, ROWS, grown_capacity
 from timers.limits import LIMIT
 from timers.protocol import Expired
 from timers.schemes.guards import NESTED, NotCopied
@@ -251,10 +252,12 @@ class KernelTimer(NotCopied):
         return f"{type(self).__name__}({', '.join(arguments)})  # {len(self)} pending"
 
     def reserve(self, extra: int) -> None:
-        """Make room for `extra` more pending timers. O(capacity) if it grows, else O(1).
+        """Make room for `extra` more pending timers. O(`extra`), or O(1) if there is room.
 
-        The capacity doubles until there is room. `schedule` and `schedule_many` do this themselves;
-        call it to choose when.
+        `schedule` and `schedule_many` do this themselves; call it to choose when. A small timer is
+        copied when it grows: O(capacity), and the capacity doubles. From 1 MiB on, an array grows
+        where it is, without a copy, if the system allows it (`timers.kernels.memory`). Room is
+        never given back: to do so, start the pending timers in a new one.
 
         Raises:
             TimeTypeError: `extra` is not an integer.
@@ -546,7 +549,7 @@ class KernelTimer(NotCopied):
     def _current(self) -> tuple[Any, Any, Any, list[Any]]:
         """The arrays in use, which `_arrays` then holds."""
         arrays = self._arrays
-        while arrays[1].item(NOW) == NONE:  # a growth has replaced them
+        while arrays[0].size != arrays[1].item(ROWS):  # a growth has replaced them
             arrays = self._arrays = arrays[3][0]
         return arrays
 
@@ -570,15 +573,16 @@ class KernelTimer(NotCopied):
         """
         while True:
             nodes, cells, counters, larger = self._current()
-            now, _, pending, retired, base, _ = cells[:HEADER].tolist()
-            if now == NONE:  # a nested call has made it grow since
+            _, _, pending, retired, base, _, rows = cells[:HEADER].tolist()
+            if nodes.size != rows:  # a nested call has made it grow since
                 continue
             capacity, used = nodes.size - base, pending + retired
             if capacity - used >= extra:
                 return
             try:
                 if not larger:
-                    capacity = grown_capacity(capacity, used, extra)
+                    in_place = is_reserved(nodes)
+                    capacity = grown_capacity(capacity, used, extra, in_place=in_place)
                     state = self._kernel.State(nodes, cells, counters)
                     larger.append((*self._kernel.enlarged(state, capacity), []))
                 self._call.move_all(nodes, cells, counters, *larger[0][:2])
@@ -634,7 +638,7 @@ class KernelTimer(NotCopied):
         while True:
             state = self.state
             nodes, cells = map(np.ndarray.copy, state[:2])  # in one bytecode
-            if cells[NOW] != NONE:
+            if cells[ROWS] == nodes.size:
                 return state._replace(nodes=nodes, cells=cells)
 
 

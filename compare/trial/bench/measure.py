@@ -199,12 +199,13 @@ class Bench:
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        nbytes = {"at_rest": full, "at_peak": full + peak, "grown": int(timer.nbytes)}
+        grown = int(timer.nbytes)  # more than `full + peak` if it has grown in place
+        nbytes = {"at_rest": full, "at_peak": max(full + peak, grown), "grown": grown}
         each = {name: number / size for name, number in nbytes.items()}
         self.rows += series.rows(MEMORY, each)
 
     def _full_timer(self, series: _Series) -> Any:
-        """A timer that has to grow for another insert; it doubles."""
+        """A timer that has to grow for another insert."""
         run = ScenarioRun(series.contestant, series.tapes, self.clock)
         run.run(INSERT)
         return run.timer

@@ -228,7 +228,8 @@ class CompiledLoop:
             timer.reserve(int(np.count_nonzero(operations["op"] != CANCEL)))
         missing = timer.state.nodes.size - buffers.armed_by.size  # nodes are places and sentinels
         if missing > 0:
-            buffers.armed_by = np.append(buffers.armed_by, np.zeros(missing, np.int32))
+            more = max(missing, buffers.armed_by.size)  # it is copied, so it doubles
+            buffers.armed_by = np.append(buffers.armed_by, np.zeros(more, np.int32))
         cursor[loops.FIRST], cursor[loops.NEXT] = self._operations, 0
         cursor[loops.BEFORE] = timer.now
         self._operations += operations.size
