@@ -45,9 +45,6 @@ SHARES = (0.0, 0.5, 0.9, 0.99, 0.999)
 ANSWERS = (0.01, 0.05, 0.2, 0.5)
 """Times to the answer as shares of the timeout, to choose from."""
 
-PAUSE = 1.0
-"""Milliseconds of a pause that is mentioned."""
-
 TITLES: Mapping[str, tuple[str, str]] = {
     PYTHON: ("a Python program", "It calls schedule, cancel and advance, one timer at a time."),
     BATCHES: (
@@ -122,7 +119,6 @@ def data(summary: Summary) -> dict[str, Any]:
         "enough": {"replayed": ENOUGH, "modelled": MODELLED},
         "near": NEAR,
         "steps": STEPS,
-        "pause": PAUSE,
         "overload": overload.data(summary),
     }
 
@@ -146,7 +142,6 @@ def _timer(summary: Summary, timer: StoredContestant) -> dict[str, Any]:
         "high": high,
         "unit": timer.traits["unit"],
         "memory": memory("at_rest"),  # bytes for each timer, by capacity
-        "pause": memory("pause"),  # ms, by capacity
     }
 
 
@@ -179,7 +174,6 @@ def _peer(summary: Summary, peer: StoredPeer) -> dict[str, Any]:
         "high": high,
         "unit": UNIT,
         "memory": {key.size: each.value for key, each in grown.items()},
-        "pause": {},
     }
 
 

@@ -154,15 +154,7 @@ function verdict(form) {
   const faster = offers.filter((offer) => !ranking.includes(offer) && offer.cost[2] < cheapest.cost[1]).sort((a, b) => a.cost[0] - b.cost[0])[0];
   if (faster && !(rated && cheapest.cost[0] - faster.cost[0] <= enough * CORE)) said.push(`Faster but less precise: ${faster.timer.name}, ${faster.timer.fires}, with ${times(faster.cost[0] / chosen.cost[0])} the cost.`);
   if (own?.missing.length) said.push(`Not timed, because it takes longer than the budget: ${listed(own.missing)}.`);
-  const pause = pauseOf(chosen.timer, found.capacity);
-  if (pause >= data.pause) said.push(`Without the capacity, one start takes about ${significant(pause)}\u00a0ms while the timer grows.`);
   return { ...found, where, chosen, ranking, rated, said };
-}
-
-/** Milliseconds of the longest growth up to this capacity; it copies all timers. */
-function pauseOf(timer, capacity) {
-  const sizes = sizesOf(timer.pause);
-  return sizes.length ? timer.pause[sizes.at(-1)] * capacity / sizes.at(-1) : 0;
 }
 
 function show(form) {
