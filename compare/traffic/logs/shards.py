@@ -25,7 +25,7 @@ EXAMPLES = 5
 """The number of rejected rows in a message."""
 _ROWS_AT_ONCE = 1 << 16
 
-_PIECE = 1 << 18
+_PIECE = 1 << 16
 """Rows that are folded at a time."""
 
 _GROUP = 1 << 20

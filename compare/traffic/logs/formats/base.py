@@ -16,6 +16,7 @@ from compare.traffic.logs.blocks import (
     Block,
     LogError,
     Source,
+    count_byte,
     file_blocks,
     load,
     printable,
@@ -148,7 +149,7 @@ class Log(ABC):
     def _part(self, data: bytes) -> int:
         """The bytes of the first MOST_LINES lines, as whole records if possible."""
         line_end = self.source.line_end
-        if data.count(line_end) <= MOST_LINES:
+        if count_byte(data, line_end) <= MOST_LINES:
             return len(data)
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(line_end))
         size = int(ends[MOST_LINES - 1]) + 1

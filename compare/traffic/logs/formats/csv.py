@@ -83,7 +83,7 @@ class TsvLog(CsvLog):
 
 def _is_multiline(lines: list[str], delimiter: str, columns: int) -> bool:
     """Return whether a record with the right number of fields is longer than a line."""
-    if not any(line.count(QUOTE) % 2 for line in lines):
+    if not any(line.count(QUOTE) % 2 for line in lines if QUOTE in line):
         return False
     return any(
         record.closed and len(record.fields) == columns

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from compare.traffic.logs.blocks import count_byte
 from timers.arrays import Bools, Int32s
 
 QUOTE = '"'
@@ -66,7 +67,9 @@ def _by_arrow(
     data: bytes, delimiter: str, count: int, columns: Sequence[int], *, quotes: bool
 ) -> Fields | None:
     """The fields, or None if there may be line ends in quotes. Bad lines are read one by one."""
-    lines = data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
+    lines = count_byte(data, b"\n")
+    if b"\r" in data:
+        lines += count_byte(data, b"\r") - data.count(b"\r\n")
     lines += not data.endswith((b"\n", b"\r"))
     names = [str(column) for column in range(count)]
     # A line of spaces is blank, but a field to Arrow, which takes a kilobyte for each column.
