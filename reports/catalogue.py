@@ -270,7 +270,8 @@ def callers_lead(summary: Summary) -> str:
     return (
         "CPU time with N timers pending: of a start and the cancel of a random timer; of a start "
         "and the expiry; and of a step of the clock with nothing due. The step of a service is "
-        "that of its timer." + _beside(summary)
+        "that of its timer. A timer that takes long to fill is not measured with more timers "
+        "pending." + _beside(summary)
     )
 
 

@@ -106,14 +106,18 @@ function caseOf(form) {
   const setting = own ? { rate: own.rate, pending: own.pending } : settingOf(form);
   const costs = own ? own.costs : data.callers[form.caller].costs;
   const capacity = Math.max(Math.ceil(setting.pending), 1);
-  const offers = Object.entries(costs).map(([number, each]) => {
+  const largest = (each) => own ? Infinity : sizesOf(each).at(-1);
+  const most = own ? Infinity : Math.max(...Object.values(costs).map(largest));
+  // Costs are not known beyond the sizes at which they were measured.
+  const known = ([, each]) => setting.pending <= 1.1 * largest(each);
+  const unknown = Object.entries(costs).filter((entry) => !known(entry)).map(([number]) => data.timers[number].name);
+  const offers = Object.entries(costs).filter(known).map(([number, each]) => {
     const timer = data.timers[number];
     // Without a rate, costs are those of an operation, and only the noise makes them equal.
     const cost = own ? each.map((ns) => ns * (own.rate || 1)) : costOf(setting, each);
     return { number: Number(number), timer, cost, memory: memoryOf(timer, capacity) };
   });
-  const most = own ? Infinity : Math.max(...Object.values(costs).map((each) => sizesOf(each).at(-1)));
-  return { own, setting, capacity, offers, most };
+  return { own, setting, capacity, offers, most, unknown };
 }
 
 function verdict(form) {
@@ -153,6 +157,7 @@ function verdict(form) {
   else if (ranking.length === 1) said.push("No other timer in this run that is precise enough was measured in this case.");
   const faster = offers.filter((offer) => !ranking.includes(offer) && offer.cost[2] < cheapest.cost[1]).sort((a, b) => a.cost[0] - b.cost[0])[0];
   if (faster && !(rated && cheapest.cost[0] - faster.cost[0] <= enough * CORE)) said.push(`Faster but less precise: ${faster.timer.name}, ${faster.timer.fires}, with ${times(faster.cost[0] / chosen.cost[0])} the cost.`);
+  if (found.unknown.length) said.push(`Not measured with so many pending, because it takes longer than the budget: ${listed(found.unknown)}.`);
   if (own?.missing.length) said.push(`Not timed, because it takes longer than the budget: ${listed(own.missing)}.`);
   return { ...found, where, chosen, ranking, rated, said };
 }

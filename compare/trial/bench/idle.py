@@ -3,7 +3,8 @@
 The idle program has timers pending, none of which is due within the hour. Its driver sleeps until
 the timer's next wake-up, over and over. A wheel wakes up to look at slots or to move timers down.
 The hour is measured with several ticks. If it takes longer than the budget, the rest of it is
-extrapolated. Waking the process itself, which takes some microseconds, is not included.
+extrapolated. The sources of a timer share one more budget; a source that takes longer than its part
+has no figures. Waking the process itself, which takes some microseconds, is not included.
 """
 
 from collections.abc import Iterator, Sequence
@@ -94,7 +95,7 @@ class Idle:
             tape, id_space = source.load(shard)
             last = int(tape.time[-1]) if tape.time.size else 0
             timer = contestant.new(source.unit, first_time(tape))
-            woken = drive(timer, tape, id_space, last, limit=self.budget)
+            woken = drive(timer, tape, id_space, last, limit=self.budget / len(self.sources))
             if woken.now < last:
                 return  # over budget
             wakeups += woken.wakeups

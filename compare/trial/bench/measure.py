@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from compare.base.garbage import no_collections
 from compare.trial.bench.sources import check_same_rows, digest_of
 from compare.trial.bench.task import BY_CLOCK, BY_EVENT, HOLD, INSERT, TASKS, Task
 from compare.trial.bench.work import (
@@ -264,6 +265,10 @@ def slots_of(timer: Any) -> dict[str, float]:
     tick in which they arrived ends. While all timers wait, a measurement shows the list and not the
     wheel.
     """
-    rings = timer.snapshot().rings if isinstance(timer, KernelTimer) else ()
+    kind: Any = type(timer)
+    if not isinstance(timer, KernelTimer) or not kind(**timer.parameters).snapshot().rings:
+        return {}
+    with no_collections():  # a snapshot has an object for each timer
+        rings = timer.snapshot().rings
     in_slots = sum(len(timers) for ring in rings for timers in ring.slots.values())
-    return {"in_slots": in_slots / max(len(timer), 1)} if rings else {}
+    return {"in_slots": in_slots / max(len(timer), 1)}

@@ -7,7 +7,6 @@ that operation's time includes the growth. The clock moves to the next operation
 if that is 1, else from wake-up to wake-up.
 """
 
-import gc
 import hashlib
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from compare.base.garbage import no_collections
 from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START, Tape
 from compare.trial.replay.engine import OverBudgetError, operations_of
 from compare.trial.replay.loops import MAX_IDLE, STEPS_AT_ONCE
@@ -94,13 +94,8 @@ def latencies_of(
 
     if isinstance(timer, KernelTimer):
         return _compiled(timer, tape, id_space, step, fake, check)
-    collecting = gc.isenabled()
-    gc.disable()  # as in `timeit`
-    try:
+    with no_collections():
         return _interpreted(timer, tape, step, fake, check)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _compiled(

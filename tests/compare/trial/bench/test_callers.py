@@ -22,6 +22,7 @@ from compare.trial.bench.callers import (
     can_call,
     costs_of,
     event_loops,
+    filled,
     measure,
     plan_of,
     sizes_of,
@@ -173,6 +174,24 @@ def test_a_timer_that_is_slow_to_fill_is_not_measured_and_its_service_ends(calle
     with pytest.raises(OverBudgetError, match="to start a timer"):
         measure(caller, contestant("ordered-list"), PLAN)
     assert threading.active_count() == threads
+
+
+def test_the_time_to_fill_a_timer_grows_with_the_number_of_timers():
+    clock, parts = [0.0], []
+
+    def fill_in(us):
+        def fill(part):
+            parts.append(part)
+            clock[0] += (part.stop - part.start) * us / 1e6
+
+        return fill
+
+    filled(100_500, fill_in(5.4), lambda: clock[0])  # 0.54 s; 0.55 s are allowed
+    assert [(part.start, part.stop) for part in parts[::100]] == [(0, 1000), (100_000, 100_500)]
+    parts.clear()
+    with pytest.raises(OverBudgetError, match="longer than 3 us to start a timer"):
+        filled(1_000_000, fill_in(5.4), lambda: clock[0])
+    assert len(parts) == 107  # of 1 000 timers; the first does not count
 
 
 def test_larger_sizes_of_a_timer_that_is_slow_to_fill_are_left_out(monkeypatch):
