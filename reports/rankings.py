@@ -35,19 +35,26 @@ class Rankings:
     contradictions: Sequence[Contradiction]
     paths: tuple[str, str]  # of the runs
 
+    @property
+    def decided(self) -> int:
+        """The number of pairs that both runs decide."""
+        return self.agreed + len(self.contradictions)
+
 
 def rankings(first: Run, second: Run) -> Rankings:
     """Compare the rankings of two runs. O(cells * timers**2).
 
     Raises:
-        RunError: the runs have no cell with two timers in common.
+        RunError: the runs have no cell with two timers in common; says what they lack.
     """
     columns = [_columns_of(run) for run in (first, second)]
     cells = agreed = tied = 0
     contradictions = []
+    shared: set[str] = set()
     for subject, before in columns[0].items():
         after = columns[1].get(subject, {})
         labels = [label for label in before if label in after]
+        shared.update(labels)
         cells += len(labels) > 1
         for a, b in combinations(labels, 2):
             if _undecided(before[a], before[b]) or _undecided(after[a], after[b]):
@@ -61,7 +68,12 @@ def rankings(first: Run, second: Run) -> Rankings:
             medians = tuple(time.value for time in times)
             contradictions.append(Contradiction(subject, faster, slower, medians))  # type: ignore[arg-type]  # of four
     if not cells:
-        raise RunError(f"{first.path} and {second.path} have no ranking in common")
+        runs = f"{first.path} and {second.path}"
+        if first.path == second.path:
+            raise RunError(f"{first.path} has no task with two timers, so there is no ranking")
+        if len(shared) == 1:
+            raise RunError(f"{runs} have only {min(shared)} in common; a ranking needs two timers")
+        raise RunError(f"{runs} have no task with two timers in common, so there is no ranking")
     return Rankings(cells, agreed, tied, contradictions, (str(first.path), str(second.path)))
 
 

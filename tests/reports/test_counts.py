@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from compare.cli.commands.diff import NOT_JUDGED
 from compare.cli.main import BAD_INPUT, main
 from compare.trial.bench.task import HOLD, INSERT
 from compare.trial.results.store import read_run
@@ -132,9 +133,35 @@ def test_other_machines_are_named_and_options_that_do_not_fit_refused(tmp_path, 
     for more in (("--counters",), ("--base", "a"), ("--threshold", "5")):
         assert main(["diff", str(first), str(second), "--rankings", *more]) == BAD_INPUT
         assert capsys.readouterr().err.count("\n") == 1
-    alone = ranked(tmp_path, a=(1, 1))
-    assert main(["diff", str(first), str(alone), "--rankings"]) == BAD_INPUT
-    assert "no ranking in common" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ({"a": (1, 1)}, "have only a in common; a ranking needs two timers"),
+        ({"x": (1, 1), "y": (2, 2)}, "have no task with two timers in common"),
+    ],
+)
+def test_runs_without_a_ranking_in_common_say_what_they_lack(tmp_path, capsys, other, says):
+    first, second = ranked(tmp_path, **RUN), ranked(tmp_path, **other)
+    assert main(["diff", str(first), str(second), "--rankings"]) == BAD_INPUT
+    err = capsys.readouterr().err
+    assert f"{first} and {second} {says}" in err and err.count("\n") == 1
+
+
+def test_a_run_with_itself_agrees_and_one_with_a_single_timer_has_no_ranking(tmp_path, capsys):
+    run, alone = str(ranked(tmp_path, **RUN)), str(ranked(tmp_path, a=(1, 1)))
+    assert main(["diff", run, run, "--rankings"]) == 0
+    assert "the rankings agree" in capsys.readouterr().out
+    assert main(["diff", alone, alone, "--rankings"]) == BAD_INPUT
+    err = capsys.readouterr().err
+    assert err == f"wheelwork: error: {alone} has no task with two timers, so there is no ranking\n"
+
+
+def test_rankings_of_which_nothing_is_decided_are_not_judged(tmp_path, capsys):
+    runs = [str(ranked(tmp_path, samples=4, **RUN))] * 2
+    assert main(["diff", *runs, "--rankings"]) == NOT_JUDGED
+    assert "no pair was decided in both runs" in capsys.readouterr().out
 
 
 def test_a_pair_with_few_samples_decides_nothing(tmp_path):

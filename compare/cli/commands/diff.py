@@ -29,7 +29,7 @@ SLOWER, MORE_WORK = 10.0, 1.0
 """The default thresholds of times and of counted work, in percent."""
 
 NOT_JUDGED = 3
-"""The exit code if no figure has enough samples to tell."""
+"""The exit code if no figure has enough samples to tell, or no pair of timers is decided."""
 
 
 @options.command("""\b
@@ -75,7 +75,7 @@ def diff(
     With --counters, the exit code is 1 if a counter has grown by more than the
     threshold. With --rankings, it is 1 if the runs contradict each other: a timer
     is faster than another in one run and slower in the other, and neither run
-    counts the two as tied.
+    counts the two as tied. It is 3 if no pair of timers is decided in both.
     """
     options.refuse_both({"--json": as_json, "--markdown": as_markdown})
     options.refuse_both({"--counters": counters, "--rankings": rankings, "--base": base})
@@ -294,7 +294,8 @@ def _ranked(first: "Run", second: "Run") -> Outcome:
         "noise": [noise.plain() for noise in noises],
     }
     sheets = _ranking_sheets(compared, noises, alike=alike)
-    return plain, sheets, REGRESSION if compared.contradictions else 0
+    code = REGRESSION if compared.contradictions else 0
+    return plain, sheets, NOT_JUDGED if compared.decided == 0 else code
 
 
 def _ranking_sheets(
@@ -321,13 +322,15 @@ def _ranking_sheets(
             for each in compared.contradictions
         ]
         yield Sheet.of(plural(len(rows), "contradiction"), rows)
-    pairs = compared.agreed + compared.tied + len(compared.contradictions)
+    pairs = compared.decided + compared.tied
     lines = [
         f"{plural(compared.cells, 'ranking')} with {plural(pairs, 'pair')} of timers:"
         f" {compared.agreed:,} alike, {compared.tied:,} tied in A or B",
         "pairs with fewer than 5 samples count as tied",
         "the rankings contradict each other"
         if compared.contradictions
-        else "the rankings agree, apart from ties",
+        else "the rankings agree, apart from ties"
+        if compared.decided
+        else "nothing was judged: no pair was decided in both runs",
     ]
     yield Sheet(notes=lines)
