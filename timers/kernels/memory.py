@@ -19,6 +19,9 @@ from timers.kernels.jit import inlined
 RESERVED_FROM = 1 << 20
 """Bytes from which an array has a range reserved: a copy of fewer takes less than 0.1 ms."""
 
+MOST = 1 << 36
+"""Bytes of addresses that are reserved at most: more than 2**31 places of any timer need."""
+
 LINE = 64  # bytes of a cache line
 
 Array = np.ndarray[Any, Any]
@@ -42,11 +45,11 @@ def reserved(nbytes: int) -> Any:
     More could not be used, and Linux refuses more unless told otherwise.
     """
     try:
-        size = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
+        size = min(os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE, MOST)
         if size < nbytes:
             return None
         memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except (AttributeError, OSError, ValueError):  # Windows has no `sysconf`
+    except (AttributeError, OSError, OverflowError, ValueError):  # Windows has no `sysconf`
         return None
     with suppress(AttributeError, OSError):  # as NumPy does; not every system has huge pages
         memory.madvise(mmap.MADV_HUGEPAGE)
