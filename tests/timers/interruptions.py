@@ -28,6 +28,9 @@ from timers.limits import LIMIT
 PACKAGE = str(Path(timers.__file__).parent)
 COMPILED = re.compile(r"Calls\.__init__\.<locals>\.call_\w+")
 """What a timer calls of its kernel: one step, interpreted as well."""
+KERNELS = str(Path(PACKAGE, "kernels"))
+ON_COPIES = ("check", "snapshot")
+"""Functions of a kernel that work on a copy of the arrays, so that nothing can disturb them."""
 START, TARGET = 50, 400
 DEADLINES = (60, 60, 75, 90, 300, 5000)
 """Of the timers that are pending first; at the default geometries the last one outlives TARGET."""
@@ -148,10 +151,15 @@ def interrupted(scene: Scene, method: Event, position: int, event: Event) -> tup
 
 
 def is_plain_python(frame: FrameType) -> bool:
-    """Whether a frame is of the timers' files, but not within a kernel's step, interpreted."""
+    """Whether a frame is of the timers' files, but not within a kernel's step, interpreted, or a
+    function that works on copies.
+    """
     caller: FrameType | None = frame
     while caller and caller.f_code.co_filename.startswith(PACKAGE):
-        if COMPILED.fullmatch(caller.f_code.co_qualname):
+        code = caller.f_code
+        if COMPILED.fullmatch(code.co_qualname):
+            return False
+        if code.co_qualname in ON_COPIES and code.co_filename.startswith(KERNELS):
             return False
         caller = caller.f_back
     return caller is not frame

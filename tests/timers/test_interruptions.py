@@ -36,7 +36,7 @@ PAUSES = ("CALL", "PRECALL", "RESUME", "JUMP_BACKWARD")
 # Bytecodes of an advance at which an exception would lose its rows, or make it refuse all others;
 # and at its beginning and end those at which another may run.
 LOSING, REFUSING, BEGINNING, END = 6, 8, 30, 3
-SELDOM = 31  # bytecodes, for all but the delay queue: they run the same ones
+SELDOM = 17  # bytecodes, for all but the delay queue: they run the same ones
 
 
 def interrupt_everywhere(case: Case, method: str, event: str, start: int, every: int) -> None:
