@@ -3,6 +3,7 @@
 import mmap
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -183,6 +184,17 @@ def test_a_reservation_that_is_used_up_is_copied_to_a_larger_one(
 
 
 # ---- where the system refuses
+
+
+@can_reserve
+@pytest.mark.parametrize(("mode", "is_free"), [("0", True), ("1", True), ("2", False)])
+def test_nothing_is_reserved_where_addresses_count_as_memory(
+    mode: str, is_free: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "OVERCOMMIT", tmp_path / "overcommit_memory")
+    memory.OVERCOMMIT.write_text(f"{mode}\n")
+    assert memory.is_reserved(memory.zeros(memory.RESERVED_FROM, np.uint8)) == is_free
+
 
 LIMITED = """
 import resource, numpy as np

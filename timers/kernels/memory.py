@@ -2,14 +2,16 @@
 
 A long array starts a range of addresses that is reserved for all it may ever need. The system
 provides a page of memory when it is first used, so the rest of the range costs nothing. Such an
-array grows without a copy: the longer array has the same memory. Where the system reserves nothing,
-because addresses are limited (`ulimit -v`) or memory must not be promised twice
+array grows without a copy: the longer array has the same memory. Where a reservation costs
+something, because addresses are limited (`ulimit -v`) or count as memory
 (`vm.overcommit_memory=2`), and on Windows, arrays are copied when they grow.
 """
 
 import mmap
 import os
+import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,9 @@ RESERVED_FROM = 1 << 20
 
 MOST = 1 << 36
 """Bytes of addresses that are reserved at most: more than 2**31 places of any timer need."""
+
+OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
+NEVER = "2"  # the kernel then promises no more memory than there is
 
 LINE = 64  # bytes of a cache line
 
@@ -39,21 +44,33 @@ def zeros(length: int, dtype: Any) -> Array:
 
 
 def reserved(nbytes: int) -> Any:
-    """Reserve addresses for as many bytes as the machine has memory; None if that is refused, or
-    fewer than `nbytes`.
-
-    More could not be used, and Linux refuses more unless told otherwise.
+    """Reserve addresses for as many bytes as the machine has memory, up to MOST; None if that costs
+    something, is refused, or is less than `nbytes`.
     """
+    if not is_free():
+        return None
     try:
         size = min(os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE, MOST)
         if size < nbytes:
             return None
         memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except (AttributeError, OSError, OverflowError, ValueError):  # Windows has no `sysconf`
+    except (OSError, OverflowError, ValueError):
         return None
     with suppress(AttributeError, OSError):  # as NumPy does; not every system has huge pages
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
+
+
+def is_free() -> bool:
+    """Return whether reserved addresses cost nothing before they are used."""
+    if sys.platform == "win32":
+        return False
+    import resource  # not on Windows
+
+    with suppress(OSError):  # not on macOS
+        if OVERCOMMIT.read_text(encoding="ascii").strip() == NEVER:
+            return False
+    return resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
 
 
 def is_reserved(array: Array) -> bool:
