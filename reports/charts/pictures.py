@@ -116,8 +116,7 @@ class Picture:
 
     def element(self, number: Mapping[Subject, int] | None = None) -> str:
         """The <svg> element for use inside a page, which sets the colours: `palette.css`."""
-        text = self.svg(number)
-        return text[text.index("<svg") :]
+        return _element(self.svg(number))
 
     def shape(self, number: Mapping[Subject, int]) -> str:
         """The ratio of the width to the height. The page cuts off a legend of these subjects."""
@@ -160,6 +159,11 @@ class _Renderer(RendererSVG):
 
 def save(picture: Picture, directory: Path, number: Mapping[Subject, int]) -> str:
     """Write `<name>.svg` and `<name>.png` into a directory, and return the <svg> element."""
-    (directory / f"{picture.name}.svg").write_text(picture.svg(), encoding="utf-8")
+    text = picture.svg(number)  # is drawn once, as that takes a tenth of a second
+    (directory / f"{picture.name}.svg").write_text(text, encoding="utf-8")
     (directory / f"{picture.name}.png").write_bytes(picture.png())
-    return picture.element(number)
+    return _element(text)
+
+
+def _element(text: str) -> str:
+    return text[text.index("<svg") :]

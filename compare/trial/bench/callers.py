@@ -17,7 +17,7 @@ is off meanwhile, as in `timeit`.
 import asyncio
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
@@ -45,8 +45,8 @@ NEAREST, FARTHEST = 2_000, 62_000  # units from the start to the deadlines of pe
 WINDOW, OPENS = 50, 1_500  # units in which pending timers fire, at most; and the first of them
 SOON = 20  # units: the longest delay of the timers that fire in a service
 FILLED_AT_ONCE = 1_000
-SLOWEST_START = 3e-6  # CPU seconds for each timer that is started to fill a timer
-SLOWEST_FILLING = 0.25  # CPU seconds in addition
+SLOWEST_START = 10e-6  # CPU seconds for each of the last RECENT timers that fill a timer
+RECENT = 10_000
 STEPS = {1_000: 1_000, 10_000: 1_000, 30_000: 1_000}
 """Size -> steps of the clock; 100 at other sizes, where a list scans for long."""
 
@@ -159,16 +159,16 @@ def filled(count: int, fill: Callable[[slice], object], clock: Clock = time.proc
     An ordered list would take an hour for a million, and nobody would choose it there. The time of
     the first part, in which code may be compiled, does not count.
     """
-    started = None
-    for first in range(0, count, FILLED_AT_ONCE):
-        last = min(first + FILLED_AT_ONCE, count)
-        fill(slice(first, last))
-        now = clock()
-        started = now if started is None else started
-        if now - started > SLOWEST_FILLING + SLOWEST_START * last:
-            raise OverBudgetError(
-                f"it takes longer than {SLOWEST_START * 1e6:g} us to start a timer"
-            )
+    moments = deque[float](maxlen=RECENT // FILLED_AT_ONCE + 1)
+    with no_collections():
+        for first in range(0, count, FILLED_AT_ONCE):
+            fill(slice(first, min(first + FILLED_AT_ONCE, count)))
+            moments.append(clock())
+            is_full = len(moments) == moments.maxlen
+            if is_full and moments[-1] - moments[0] > SLOWEST_START * RECENT:
+                raise OverBudgetError(
+                    f"it takes longer than {SLOWEST_START * 1e6:g} us to start a timer"
+                )
 
 
 class CompiledCaller:
@@ -471,7 +471,8 @@ class Callers:
     """Measures all contestants for all callers in turns, and collects the costs in `rows`.
 
     Each is sampled at most `repeats` times, and fewer times if all samples of one contestant would
-    take longer than `budget` CPU seconds. No size exceeds `largest`.
+    take longer than `budget` CPU seconds. If one sample takes longer than that, larger sizes are
+    left out. No size exceeds `largest`.
     """
 
     contestants: Sequence[Contestant]
@@ -510,15 +511,17 @@ class Callers:
         """Yield the name, the caller, the size and a sample of the costs."""
         for caller in CALLERS if contestant else (LOOP,):
             for size in sizes_of(caller, self.largest):
-                plan = plan_of(caller, size, self.seed)
-                if contestant is None:
-                    for name, factory in event_loops().items():
-                        yield name, caller, size, _sample(LoopCaller(factory, plan), plan)
-                elif can_call(caller, contestant):
-                    try:
+                plan, started = plan_of(caller, size, self.seed), self.clock()
+                try:
+                    if contestant is None:
+                        for name, factory in event_loops().items():
+                            yield name, caller, size, _sample(LoopCaller(factory, plan), plan)
+                    elif can_call(caller, contestant):
                         yield contestant.label, caller, size, measure(caller, contestant, plan)
-                    except OverBudgetError:
-                        break  # larger sizes take even longer
+                except OverBudgetError:
+                    break
+                if self.clock() - started > self.budget:
+                    break  # larger sizes take even longer
 
 
 METRICS = ("pair_time", "fire_time", "step_time")

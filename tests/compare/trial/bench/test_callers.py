@@ -154,8 +154,11 @@ def test_every_timer_is_measured_for_every_caller_at_every_size():
 
 def test_fewer_samples_if_all_would_take_longer_than_the_budget():
     seconds = iter(range(10**6))  # each look at the clock is a second later
-    found = measured("delay-queue", repeats=9, budget=3.5, largest=10, clock=lambda: next(seconds))
-    assert {row.repeat for row in found.rows} == {0, 1, 2}
+    a_round = 1 + 2 * 2 * len(CALLERS)  # two sizes, and two looks at each
+    found = measured(
+        "delay-queue", repeats=9, budget=3.5 * a_round, largest=10, clock=lambda: next(seconds)
+    )
+    assert {row.repeat for row in found.rows if row.contestant == "delay-queue"} == {0, 1, 2}
     assert found.steps == 18
 
 
@@ -170,28 +173,54 @@ def test_no_size_is_larger_than_that_of_the_run():
 @pytest.mark.parametrize("caller", CALLERS)
 def test_a_timer_that_is_slow_to_fill_is_not_measured_and_its_service_ends(caller, monkeypatch):
     monkeypatch.setattr(callers, "SLOWEST_START", -1e6)
+    monkeypatch.setattr(callers, "FILLED_AT_ONCE", 20)
+    monkeypatch.setattr(callers, "RECENT", 100)
     threads = threading.active_count()
     with pytest.raises(OverBudgetError, match="to start a timer"):
         measure(caller, contestant("ordered-list"), PLAN)
     assert threading.active_count() == threads
 
 
-def test_the_time_to_fill_a_timer_grows_with_the_number_of_timers():
+def test_filling_stops_when_the_last_timers_took_long(monkeypatch):
     clock, parts = [0.0], []
 
-    def fill_in(us):
-        def fill(part):
-            parts.append(part)
-            clock[0] += (part.stop - part.start) * us / 1e6
+    def fill(part):
+        parts.append(part)
+        # Code is compiled in the first part. A start takes 1 us for every 10 000 pending.
+        clock[0] += 60.0 if part.start == 0 else (part.stop - part.start) * part.start / 1e10
 
-        return fill
-
-    filled(100_500, fill_in(5.4), lambda: clock[0])  # 0.54 s; 0.55 s are allowed
+    filled(100_500, fill, lambda: clock[0])
     assert [(part.start, part.stop) for part in parts[::100]] == [(0, 1000), (100_000, 100_500)]
     parts.clear()
-    with pytest.raises(OverBudgetError, match="longer than 3 us to start a timer"):
-        filled(1_000_000, fill_in(5.4), lambda: clock[0])
-    assert len(parts) == 107  # of 1 000 timers; the first does not count
+    with pytest.raises(OverBudgetError, match="longer than 10 us to start a timer"):
+        filled(1_000_000, fill, lambda: clock[0])
+    # Of the last ten parts, half began with more than 100 000 pending.
+    assert len(parts) == 106
+
+
+def test_sizes_beyond_one_that_takes_longer_than_the_budget_are_left_out(monkeypatch):
+    seconds = {100: 0.4, 1_000: 1.1, 10_000: 5.0}
+    clock = [0.0]
+
+    def measure(caller, contestant, plan):
+        clock[0] += seconds[plan.size]
+        return Costs(1.0, 1.0, 1.0)
+
+    monkeypatch.setattr(callers, "sizes_of", lambda caller, largest: (*seconds,))
+    monkeypatch.setattr(callers, "measure", measure)
+    timer = contestant("ordered-list")
+    for budget, measured in ((1.0, [100, 1_000]), (0.3, [100]), (2.0, [*seconds])):
+        bench = Callers([timer], 1, budget, seed=0, clock=lambda: clock[0])
+        rows = bench._samples(timer)
+        assert [size for _, caller, size, _ in rows if caller == PYTHON] == measured
+
+
+def test_an_event_loop_that_is_slow_to_fill_has_no_larger_sizes(monkeypatch):
+    monkeypatch.setattr(callers, "SLOWEST_START", -1.0)
+    monkeypatch.setattr(callers, "sizes_of", lambda caller, largest: (100, 20_000))
+    monkeypatch.setattr(callers, "PAIRS", dict.fromkeys(CALLERS, 50))
+    rows = Callers([], 1, 10.0, seed=0)._samples(None)
+    assert {(name, size) for name, _, size, _ in rows} == {(name, 100) for name in event_loops()}
 
 
 def test_larger_sizes_of_a_timer_that_is_slow_to_fill_are_left_out(monkeypatch):
