@@ -17,6 +17,7 @@ from compare.trial.results.metrics import TIMED
 from compare.trial.results.store import REPLAY, Run, RunError
 from reports.noise import Noise, noise_of
 from reports.statistics import FEW, Estimate
+from timers.errors import unknown_name
 
 YARDSTICK = "delay-queue"
 """The timer that ratios refer to, if it took part: the usual choice without wheels."""
@@ -108,8 +109,11 @@ def difference(first: Run, second: Run, base: str | None = None) -> Difference:
     first_noise, second_noise = map(noise_in, runs)
     if base is not None:
         for run, measured in zip(runs, samples, strict=True):
-            if not any(label == base for _, label in measured):
+            labels = dict.fromkeys(label for _, label in measured)
+            if base not in labels and problem:
                 raise RunError(f"{problem}{run.path} has no {base} to compare with; name a base")
+            if base not in labels:
+                raise RunError(f"{run.path}: {unknown_name('timer', base, labels)}")
         samples = [_multiples(measured, base) for measured in samples]
     before, after = (
         {key: Estimate.of(repeats.values()) for key, repeats in measured.items() if repeats}

@@ -1,6 +1,7 @@
 """Parameter types and options that several commands share."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pkgutil import resolve_name
 from typing import Any
 
@@ -54,6 +55,7 @@ TIMERS = Parsed("name,...", names, "timers.registry:TIMERS")
 PEERS = Parsed("name,...", names, "compare.trial.peers.catalogue:CHOICES")
 PEER = Parsed("name", str, "compare.trial.peers.catalogue:NAMES")
 WORKLOAD = Parsed("name", str, "compare.traffic.workloads.catalogue:WORKLOADS")
+WORKLOADS = Parsed("name,...", names, "compare.traffic.workloads.catalogue:WORKLOADS")
 
 
 class Place(click.Path):
@@ -241,11 +243,12 @@ layout = together(
 
 workload = option(
     "--workload",
-    WORKLOAD,
-    "Workload to replay; may be repeated. Default, if there is no trace: "
+    WORKLOADS,
+    "Workloads to replay; may be repeated. Default, if there is no trace: "
     f"{', '.join(DEFAULT_WORKLOADS)}.",
     field="workloads",
     multiple=True,
+    callback=lambda ctx, param, given: tuple(chain.from_iterable(given)),
 )
 
 

@@ -1,11 +1,12 @@
 """The figures of stored runs: tables for a terminal or Markdown, and plain values for JSON."""
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from textwrap import wrap
 from typing import Any
 
 from compare.base.formats import NO_BREAK, SPACE
-from compare.cli.text import Sheet
+from compare.cli.text import WIDTH, Sheet
 from compare.trial.results.metrics import metric as metric_named
 from compare.trial.results.schema import OVER_BUDGET
 from compare.trial.results.store import Run
@@ -40,19 +41,21 @@ def remarks(summary: Summary) -> Sheet:
         for size, time in by_size.items():
             pair = f"{time.value:,.0f} ns with {size:,} timers pending"
             lines.append(f"a start and a cancel with call_later of {loop}: {pair}")
-    for clock in summary.clocks:
-        lines += wrap(f"latencies: {clock.text}", 80)
+    lines += [f"latencies: {clock.text}" for clock in summary.clocks]
     lines += [f"not timed: {peer.name}: {peer.problem}" for peer in summary.peers if peer.problem]
-    for key, reason in summary.failures.items():
-        lines += wrap(f"not measured: {key.contestant}, {key.subject}: it {reason}", 80)
+    lines += [
+        f"not measured: {key.contestant}, {key.subject}: it {reason}"
+        for key, reason in summary.failures.items()
+    ]
     if summary.missing:
         lines.append(f"not finished: {', '.join(summary.missing)}")
-    return Sheet(notes=lines)
+    wrapped = (wrap(line, WIDTH, break_long_words=False, break_on_hyphens=False) for line in lines)
+    return Sheet(notes=[*chain.from_iterable(wrapped)])
 
 
 def noise_sheets(noise: Noise) -> list[Sheet]:
     """The noise, to be shown first."""
-    lines = wrap(plain(noise.text), 80)
+    lines = wrap(plain(noise.text), WIDTH)
     return [Sheet(notes=lines)] if lines else []
 
 

@@ -252,7 +252,7 @@ def test_different_machines_without_a_base_are_refused(tmp_path, capsys, machine
 
 
 def test_what_cannot_be_compared_is_refused_in_one_line(runs, tmp_path, capsys):
-    assert "no delay-queue" in refused(capsys, *runs, "--base", "delay-queue")
+    assert "no timer is called 'c'; there are a, b" in refused(capsys, *runs, "--base", "c")
     assert "no figure in common" in refused(
         capsys, runs[0], store(tmp_path, {(BY_CLOCK, 10, "a"): STEADY})
     )

@@ -21,7 +21,7 @@ Examples:
   wheelwork claims --quick
   wheelwork claims 8 16
   wheelwork claims --run runs --markdown""")
-@click.argument("numbers", nargs=-1, type=options.COUNT, metavar="[NUMBER]...")
+@click.argument("named", nargs=-1, type=str, metavar="[NUMBER]...")
 @options.flag("--quick", "Measure less: less than two minutes of CPU time for all claims.")
 @options.option(
     "--run",
@@ -32,7 +32,7 @@ Examples:
 @options.runs("runs")
 @options.formats
 def claims(
-    numbers: tuple[int, ...],
+    named: tuple[str, ...],
     quick: bool,
     stored: str | None,
     runs: str,
@@ -49,13 +49,14 @@ def claims(
     options.refuse_both({"--json": as_json, "--markdown": as_markdown})
     options.refuse_both({"--run": stored, "--quick": quick})
     from compare.cli import printing
-    from compare.trial.claims.catalogue import ClaimError, claims_numbered
+    from compare.trial.claims.catalogue import ClaimError, claims_numbered, number_of
     from compare.trial.claims.run import run_claims, settled
     from compare.trial.results.store import CLAIMS, find_run, read_run
 
+    numbers = tuple(map(number_of, named))
     wanted = {claim.number for claim in claims_numbered(numbers)}
     if stored:
-        path = find_run(stored)
+        path = find_run(stored, CLAIMS)
     else:
         command = click.get_current_context().obj
         path = run_claims(numbers, quick=quick, runs=runs, command=command)

@@ -20,7 +20,8 @@ _DEFAULT = Comparison()
 Examples:
   wheelwork compare
   wheelwork compare requests.trace --workload keepalive --sizes 1e4,1e5
-  wheelwork compare --timers delay-queue,hashed-wheel,hashed-wheel/tick=1ms""")
+  wheelwork compare --timers delay-queue,hashed-wheel,hashed-wheel/tick=1ms
+  wheelwork compare --tails --sizes 1e5 --workload hold,markov,server""")
 @options.traces_argument
 @options.workload
 @options.option(
@@ -38,7 +39,11 @@ Examples:
     default=_DEFAULT.timeout,
 )
 @options.option("--sizes", options.COUNTS, "Numbers of pending timers.", default=_DEFAULT.sizes)
-@options.flag("--tails", "Measure the latency of each operation, too.")
+@options.flag(
+    "--tails",
+    "Also measure the latency of each operation, wake-ups, the growth of processes, and lateness "
+    "under load.",
+)
 @options.option(
     "--operations", options.COUNT, "Operations per workload.", default=_DEFAULT.operations
 )

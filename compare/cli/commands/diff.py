@@ -83,9 +83,9 @@ def diff(
         raise click.UsageError("--rankings has no threshold; --threshold is not used")
     if threshold is None:
         threshold = MORE_WORK if counters else SLOWER
-    from compare.trial.results.store import find_run, read_run
+    from compare.trial.results.store import COMPARISON, find_run, read_run
 
-    first, second = read_run(find_run(run_a)), read_run(find_run(run_b))
+    first, second = (read_run(find_run(path, COMPARISON)) for path in (run_a, run_b))
     if rankings:
         plain, sheets, code = _ranked(first, second)
     elif counters:

@@ -93,7 +93,7 @@ class Figures:
         least, *others = sorted(self.samples[contestant, metric, size])
         if others and others[0] > BUSIEST * least:
             raise Undecided(
-                f"the machine is too busy: all other samples of {contestant} took at least"
+                f"The machine is too busy: all other samples of {contestant} took at least"
                 f" {others[0] / least:.1f} times as long as the fastest"
             )
         return least
@@ -217,7 +217,7 @@ def exponent(curve: Mapping[int, float]) -> float:
     (1.0, 0.0)
     """
     if len(curve) < 2 or min(curve.values()) <= 0:
-        raise Undecided("growth needs two sizes or more, with work at each")
+        raise Undecided("Growth needs two sizes or more, with work at each")
     xs, ys = [math.log(x) for x in curve], [math.log(y) for y in curve.values()]
     x, y = sum(xs) / len(xs), sum(ys) / len(ys)
     slope = sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True))

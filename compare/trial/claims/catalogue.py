@@ -321,10 +321,19 @@ BY_NUMBER: Mapping[int, Claim] = {claim.number: claim for claim in CLAIMS}
 def claims_numbered(numbers: Iterable[int]) -> list[Claim]:
     """The claims with these numbers; all without a number. Raises ClaimError."""
     wanted = [*dict.fromkeys(numbers)] or [*BY_NUMBER]
-    for n in wanted:
-        if n not in BY_NUMBER:
-            raise ClaimError(unknown_name("claim", str(n), [str(each) for each in BY_NUMBER]))
-    return [BY_NUMBER[n] for n in wanted]
+    return [BY_NUMBER[number_of(str(n))] for n in wanted]
+
+
+def number_of(text: str) -> int:
+    """The number of a claim. Raises ClaimError.
+
+    >>> number_of("8")
+    8
+    """
+    known = list(map(str, BY_NUMBER))
+    if text not in known:
+        raise ClaimError(unknown_name("claim", text, known))
+    return int(text)
 
 
 def experiments_of(claims: Iterable[Claim]) -> list[Experiment]:

@@ -116,7 +116,7 @@ def saturation_doubles(found: Figures) -> Verdict:
     for load in LOADS:
         new, old = (found.value(case(design, load), "sustained") for design in (PURGING, SCANNING))
         if not old:
-            raise Undecided(f"the old design sustained none of the rates at load {load}")
+            raise Undecided(f"The old design sustained none of the rates at load {load}")
         ratios[load] = new / old
         common = _common_rate(found, load)
         cpu, memory = (
@@ -144,7 +144,7 @@ def _common_rate(found: Figures, load: str) -> int:
     rates = [{*found.curve(case(each, load), "cpu_us")} for each in (PURGING, SCANNING)]
     common = rates[0] & rates[1]
     if not common:
-        raise Undecided(f"no rate was sustained by both designs at load {load}")
+        raise Undecided(f"No rate was sustained by both designs at load {load}")
     return max(common)
 
 

@@ -246,24 +246,33 @@ def runs_in(root: str | os.PathLike[str]) -> list[Path]:
     return [manifest.parent for manifest in manifests]
 
 
-def latest_run(root: str | os.PathLike[str]) -> Path:
-    """Return the newest run in a store; one that is not finished only if there are no others.
+def latest_run(root: str | os.PathLike[str], kind: str = "") -> Path:
+    """Return the newest run in a store, of a kind if one is given; one that is not finished only if
+    there are no others.
 
     Raises RunError if there is none.
     """
     runs = runs_in(root)
     if not runs:
         raise RunError(f"{root} has no runs yet; `wheelwork compare` creates one")
-    return next(filter(_is_finished, reversed(runs)), runs[-1])
+    of_kind = [path for path in runs if not kind or _entry(path, "kind") in (kind, None)]
+    if not of_kind:
+        raise RunError(f"{root} has no run of kind {kind!r}; the newest is {runs[-1]}")
+    return next(filter(_is_finished, reversed(of_kind)), of_kind[-1])
 
 
 def _is_finished(path: Path) -> bool:
     """Return whether a run has all of its tasks, or is damaged."""
+    tasks = _entry(path, "tasks")
+    return not isinstance(tasks, dict) or None not in tasks.values()
+
+
+def _entry(path: Path, name: str) -> Any:
+    """Return an entry of a run's manifest; None if it is damaged."""
     try:
-        tasks = json.loads((path / MANIFEST).read_text(encoding="utf-8"))["tasks"]
-        return None not in tasks.values()
-    except (ValueError, LookupError, AttributeError, TypeError):
-        return True
+        return json.loads((path / MANIFEST).read_text(encoding="utf-8"))[name]
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 def run_before(run: Run) -> Run | None:
@@ -280,11 +289,11 @@ def run_before(run: Run) -> Run | None:
     return None
 
 
-def find_run(path: str | os.PathLike[str]) -> Path:
-    """Return the run at `path`, or the newest of a directory of runs."""
+def find_run(path: str | os.PathLike[str], kind: str = "") -> Path:
+    """Return the run at `path`, or the newest of a directory of runs, of a kind if one is given."""
     path = Path(path)
     is_store = path.is_dir() and not (path / MANIFEST).exists() and runs_in(path)
-    return latest_run(path) if is_store else path
+    return latest_run(path, kind) if is_store else path
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:

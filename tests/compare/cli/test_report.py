@@ -62,6 +62,7 @@ def test_the_newest_run_of_a_store_is_shown(tmp_path):
         ([], {}),
         (["a.trace", "b.trace"], {"traces": ("a.trace", "b.trace")}),
         (["--workload", "uniform"], {"workloads": ("uniform",)}),
+        (["--workload", "a,b", "--workload", "c"], {"workloads": ("a", "b", "c")}),
         (["a.trace", "--workload", "x"], {"traces": ("a.trace",), "workloads": ("x",)}),
     ],
 )

@@ -119,11 +119,16 @@ def test_the_noise_is_that_of_repeated_times(tmp_path, capsys):
 def test_a_run_of_another_kind_is_one_line(tmp_path, capsys):
     write(tmp_path, PURGATORY)
     assert main(["claims", "--run", str(tmp_path)]) == 2
+    assert f"{tmp_path} has no run of kind 'claims'; the newest is" in capsys.readouterr().err
+    (run,) = tmp_path.iterdir()
+    assert main(["claims", "--run", str(run)]) == 2
     assert "is a run of kind 'purgatory', not of claims" in capsys.readouterr().err
 
 
 def test_an_unknown_claim_gets_a_suggestion(capsys):
     with one_line(ClaimError, "no claim is called '99'"):
         claims_numbered([99])
-    assert main(["claims", "151"]) == 2
-    assert "did you mean '15'" in capsys.readouterr().err
+    for name, hint in {"151": "did you mean '15'", "kafka": "there are 1, 2, 3", "1.5": ""}.items():
+        assert main(["claims", name]) == 2
+        err = capsys.readouterr().err
+        assert f"no claim is called '{name}'; {hint}" in err and err.count("\n") == 1

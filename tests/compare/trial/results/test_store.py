@@ -11,6 +11,7 @@ from compare.trial.replay.contestant import contestant
 from compare.trial.results import store
 from compare.trial.results.schema import OVER_BUDGET, SCHEMA, Row, rows_of, table_of
 from compare.trial.results.store import (
+    CLAIMS,
     COMPARISON,
     PURGATORY,
     RunError,
@@ -88,6 +89,18 @@ def test_runs_are_added_and_never_replaced(tmp_path):
     assert runs_in(tmp_path) == runs
     assert latest_run(tmp_path) == find_run(tmp_path) == runs[-1]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [path.name for path in runs]
+
+
+def test_the_newest_run_of_a_kind_is_found(tmp_path):
+    with one_line(RunError, "has no runs yet"):
+        latest_run(tmp_path, CLAIMS)
+    first, second = write_run(tmp_path), write_run(tmp_path, kind=PURGATORY)
+    assert find_run(tmp_path, COMPARISON) == first and find_run(tmp_path) == second
+    with one_line(RunError, f"has no run of kind 'claims'; the newest is {second}"):
+        find_run(tmp_path, CLAIMS)
+    damaged = write_run(tmp_path)
+    (damaged / "manifest.json").write_text("{")
+    assert find_run(tmp_path, COMPARISON) == damaged  # so that its error is seen
 
 
 def test_an_interrupted_run_has_what_was_finished(tmp_path):
