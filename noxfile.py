@@ -143,6 +143,8 @@ def bench(session: nox.Session) -> None:
     programs = ("tests/bench/bench_ratios.py", "tests/bench/bench_calls.py")
     options = ("-o", "addopts=", "--benchmark-only", "--benchmark-timer=time.thread_time")
     session.run("pytest", *programs, *options, *session.posargs)
+    wheels = "cascading-wheel,hierarchical-wheel,dense-wheel"
+    session.run("python", "-m", "tests.bench.peers", "--peers", "cpp-wheel", "--timers", wheels)
     session.run("python", "-m", "tests.bench.cancels", "--size", "1e5,1e6")
     session.run("python", "-m", "tests.bench.growth")
     session.run("python", "-m", "tests.bench.services")

@@ -24,6 +24,9 @@ RESERVED_FROM = 1 << 20
 MOST = 1 << 36
 """Bytes of addresses that are reserved at most: more than 2**31 places of any timer need."""
 
+HUGE_FROM = 1 << 22
+"""Bytes from which an array is given huge pages, as by NumPy: fewer would waste too much."""
+
 OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
 NEVER = "2"  # the kernel then promises no more memory than there is
 
@@ -37,7 +40,7 @@ def zeros(length: int, dtype: Any) -> Array:
     dtype = np.dtype(dtype)
     nbytes = length * dtype.itemsize
     if nbytes >= RESERVED_FROM and (memory := reserved(nbytes)) is not None:
-        return np.frombuffer(memory, dtype, length)
+        return lengthened(np.frombuffer(memory, dtype, 0), length)
     memory = np.zeros(nbytes + LINE, np.uint8)
     first = -memory.ctypes.data % LINE
     return memory[first : first + nbytes].view(dtype)
@@ -53,12 +56,9 @@ def reserved(nbytes: int) -> Any:
         size = min(os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE, MOST)
         if size < nbytes:
             return None
-        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError, ValueError):
         return None
-    with suppress(AttributeError, OSError):  # as NumPy does; not every system has huge pages
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    return memory
 
 
 def is_free() -> bool:
@@ -80,10 +80,13 @@ def is_reserved(array: Array) -> bool:
 
 def lengthened(array: Array, length: int) -> Array:
     """Return a longer array with the same memory, or else new zeros. Raises MemoryError."""
-    memory = array.base
-    if isinstance(memory, memoryview) and length * array.dtype.itemsize <= memory.nbytes:
-        return np.frombuffer(memory, array.dtype, length)
-    return zeros(length, array.dtype)
+    memory, nbytes = array.base, length * array.dtype.itemsize
+    if not isinstance(memory, memoryview) or nbytes > memory.nbytes:
+        return zeros(length, array.dtype)
+    if nbytes >= HUGE_FROM and isinstance(memory.obj, mmap.mmap):
+        with suppress(AttributeError, OSError):  # not every system has huge pages
+            memory.obj.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, array.dtype, length)
 
 
 @inlined
