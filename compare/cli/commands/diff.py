@@ -157,7 +157,9 @@ def sheets_of(compared: "Difference", threshold: float) -> Iterator[Sheet]:
     few = len(compared.changes) - len(verdicts)
     unit = f"multiples of {compared.base}" if compared.base else "ns per operation"
     lines = [f"A and B: medians, {unit}; change and its interval: percent"]
-    lines.append(f"{verdicts.count('same'):,} of {plural(len(verdicts), 'figure')} within noise")
+    if verdicts:
+        same = verdicts.count("same")
+        lines.append(f"{same:,} of {plural(len(verdicts), 'figure')} within noise")
     lines += [f"not judged, fewer than 5 samples: {plural(few, 'figure')}"] if few else []
     missing = zip("AB", compared.missing, strict=True)
     lines += [f"{plural(number, 'figure')} only in {run}" for run, number in missing if number]
