@@ -82,6 +82,7 @@ def allocate(start: int, capacity: int, parameters: Any, counters: Any) -> State
     nodes["generation"] = FIRST_GENERATION
     nodes["index"] = -2 - np.arange(1, capacity + 1)
     nodes["index"][-1] = -2 - NONE
+    cells[HEAP:] = 0  # its pages are provided now, not at the first inserts
     cells[NOW], cells[ROWS] = start, capacity
     return State(nodes, cells, counters)
 
@@ -100,6 +101,7 @@ def move_all(state, target):
     for i in range(nodes.size, larger.size):
         larger[i]["generation"] = FIRST_GENERATION
         larger[i]["index"] = -2 - (i + 1)
+        target_cells[entry_of(i, DEADLINE)] = 0  # its page is provided now, not at an insert
     move_cells(cells, target_cells)
     larger[larger.size - 1]["index"] = -2 - target_cells[FREE]
     target_cells[FREE] = nodes.size
