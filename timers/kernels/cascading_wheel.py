@@ -251,9 +251,9 @@ def next_expiry(state):
         opens, bucket = next_open(cells, level)
         # Slots of a level open in the order of deadlines, so only the next can hold the earliest.
         if opens != NONE and opens <= earliest:
-            earliest = min(earliest, earliest_in(nodes, bucket))
+            earliest = earliest_in(nodes, bucket, earliest)
     if cells[OVERFLOW_MIN] < earliest:
-        earliest = min(earliest, earliest_in(nodes, OVERFLOW))
+        earliest = earliest_in(nodes, OVERFLOW, earliest)
     return earliest
 
 

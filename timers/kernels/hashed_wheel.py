@@ -281,13 +281,13 @@ def next_expiry(state):
         return NONE
     if due(state):
         return cells[NOW]
-    earliest = earliest_in(nodes, arrivals_bucket(cells))
+    earliest = earliest_in(nodes, arrivals_bucket(cells), LIMIT)
     tick_number = next_occupied(cells)
     if tick_number != NONE:
         # Slots are visited in the order of their ticks, so the first timer without rounds is the
         # earliest of them. If there is none, one rotation visits all timers.
         for _ in range(cells[WHEEL_SIZE]):
-            earliest = min(earliest, earliest_in(nodes, slot_of(tick_number, cells)))
+            earliest = earliest_in(nodes, slot_of(tick_number, cells), earliest)
             if quotient(earliest, cells[TICK]) <= tick_number:
                 break
             tick_number += 1

@@ -209,7 +209,7 @@ def next_expiry(state):
     earliest = LIMIT if in_ring == NONE else in_ring
     # A timer in the overflow list can be due before all those in the ring.
     if cells[OVERFLOW_MIN] < earliest:
-        earliest = min(earliest, earliest_in(nodes, overflow_bucket(cells)))
+        earliest = earliest_in(nodes, overflow_bucket(cells), earliest)
     return earliest
 
 

@@ -36,6 +36,7 @@ from timers.kernels.pool import (
     timers_in,
     unlink,
 )
+from timers.limits import LIMIT
 from timers.snapshot import Snapshot
 
 LIST = 0  # bucket of the timers that are not due, in the order of arming
@@ -183,7 +184,7 @@ def advance(state, now, out):
 @inlined
 def due(state):
     nodes, cells = state.nodes, state.cells
-    return not is_empty(nodes, DUE) and earliest_in(nodes, DUE) <= cells[NOW]
+    return not is_empty(nodes, DUE) and earliest_in(nodes, DUE, LIMIT) <= cells[NOW]
 
 
 @jit
@@ -191,7 +192,7 @@ def next_expiry(state):
     nodes, cells = state.nodes, state.cells
     if cells[PENDING] == 0:
         return NONE
-    return max(cells[NOW], min(earliest_in(nodes, LIST), earliest_in(nodes, DUE)))
+    return max(cells[NOW], earliest_in(nodes, DUE, earliest_in(nodes, LIST, LIMIT)))
 
 
 next_wakeup = next_expiry
