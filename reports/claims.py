@@ -33,14 +33,19 @@ LEAD = (
 
 def lead(found: Sequence[Settled]) -> str:
     """What is shown, and which verdicts rest on times."""
-    timed = [str(each.claim.number) for each in found if each.claim.experiment.timed]
-    if not timed:
+    numbers = timed(found)
+    if not numbers:
         return LEAD
     return (
         f"{LEAD} Other verdicts rest on times of one machine, where the least of several samples "
         "decides, if another one is near it. They can change on another machine, and from run to "
-        f"run on a busy one: claims {', '.join(timed)}."
+        f"run on a busy one: claims {numbers}."
     )
+
+
+def timed(found: Sequence[Settled]) -> str:
+    """The numbers of the claims whose verdicts rest on times."""
+    return ", ".join(str(each.claim.number) for each in found if each.claim.experiment.timed)
 
 
 _subject = cache(Measured)  # one for each name, so that charts and tables share it

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli import options
-from compare.cli.text import Sheet, labelled, shown
+from compare.cli.text import WIDTH, Sheet, labelled, shown
 
 if TYPE_CHECKING:
     from compare.trial.claims.run import Settled
@@ -163,7 +163,13 @@ def _wrapped(part: str) -> str:
 def text(found: "Sequence[Settled]", *, whole: bool) -> str:
     """The verdicts; with `whole`, also what decides each, and the figures."""
     if not whole:
-        return "\n".join(labelled(f"{each.claim.number}", _line(each), width=4) for each in found)
+        from reports.claims import timed
+
+        lines = [labelled(f"{each.claim.number}", _line(each), width=4) for each in found]
+        if numbers := timed(found):
+            rest = f"Verdicts that rest on times, and may change from run to run: claims {numbers}."
+            lines += ["", fill(rest, WIDTH)]
+        return "\n".join(lines)
     parts = []
     for each in found:
         claim, verdict = each.claim, each.verdict
