@@ -51,9 +51,13 @@ def compile() -> None:  # the name of the command
         trace = generate("keepalive", f"{folder}/trace", operations=1000)
         verify(replay_trace(trace, names(), f"{folder}/results").path)
         replay_trace(trace, names(), f"{folder}/counted", counting=True)
-        log = Path(folder, "log.csv")
-        log.write_text("time,key,duration\n1,a,0.5\n")
-        options_ = LogOptions("time")
-        ingest_requests(log, f"{folder}/requests", options_, duration="duration", timeout="5s")
-        ingest_touches(log, f"{folder}/touches", options_, key="key", idle="5s")
+        table, lines, options_ = (
+            Path(folder, "log.csv"),
+            Path(folder, "log.json"),
+            LogOptions("time"),
+        )
+        table.write_text("time,duration\n1,0.5\n")
+        lines.write_text('{"time":1,"key":"a"}\n')
+        ingest_requests(table, f"{folder}/requests", options_, duration="duration", timeout="5s")
+        ingest_touches(lines, f"{folder}/touches", options_, key="key", idle="5s")
     click.echo("compiled")

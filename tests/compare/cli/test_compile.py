@@ -32,6 +32,7 @@ def test_nothing_is_compiled_later(tmp_path):
         )
         return done.stderr
 
+    (tmp_path / "log.json").write_text('{"time": 1, "duration": 0.5, "key": "a"}\n')
     command = ("-m", "compare")
     assert complaints(*command, "compile") == f"{COMPILING}\n"
     for arguments in (
@@ -40,6 +41,8 @@ def test_nothing_is_compiled_later(tmp_path):
         "generate uniform --operations 1e4 --shards 2 --out trace",
         "replay trace --timers hashed-wheel,cascading-wheel --count --out results",
         "verify results",
+        "ingest requests log.json --time time --duration duration --timeout 5s --out requests",
+        "ingest touches log.json --time time --key key --idle 5s --out touches",
         "purgatory --quick --rates 5000 --seconds 1 --out runs",
     ):
         assert complaints(*command, *arguments.split()) == "", arguments

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from compare.traffic.logs.blocks import Block, LogError, Source
 from compare.traffic.logs.formats.base import Layout, Log, Records
+from compare.traffic.logs.formats.json_lines import find_values
 from compare.traffic.logs.time_formats import looks_like_time
 
 _SEEN = 1000
@@ -54,9 +56,11 @@ class JsonLog(Log):
                 f" this prints an object a line: jq -c '{recipe}' {shlex.quote(source.name)}"
             )
         is_array = _start(lines).startswith("[")
-        texts = [source.head[first:end] for first, end in _elements(source.head)]
+        texts = source.head.splitlines()
+        if is_array:
+            texts = [source.head[first:end] for first, end in _elements(source.head)][:_SEEN]
         columns: dict[str, None] = {}
-        for text in texts[:_SEEN] if is_array else source.head.splitlines():
+        for text in texts:
             columns |= dict.fromkeys(_paths(_object(text) or {}))
         return cls(source=source, columns=tuple(columns), is_array=is_array)
 
@@ -81,20 +85,34 @@ class JsonLog(Log):
     def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
         """Find the values of keys."""
         if self.is_array:
-            texts = [data[first:end] for first, end in _elements(data)]
-        else:
-            texts = data.splitlines()
-        texts = [text for text in texts if text.strip(b" ")]
-        fault: list[bool] = []
-        columns: dict[str, list[Any]] = {name: [] for name in names}
-        for first in range(0, len(texts), _AT_ONCE):
-            objects = _objects(texts[first : first + _AT_ONCE])
-            fault += [record is None for record in objects]
-            for name, values in columns.items():
-                values += _values(objects, name)
-        number = np.arange(len(texts), dtype=np.int32)
-        arrays = {name: _array(values) for name, values in columns.items()}
-        return Records(number, np.array(fault, np.bool_), arrays, len(texts))
+            elements = (data[first:end] for first, end in _elements(data))
+            return _records([text for text in elements if text.strip(b" ")], names)
+        lines = find_values(data, [_bytes(name) for name in names])
+        fault, texts = ~lines.plain, dict(zip(names, lines.values, strict=True))
+        if fault.any():
+            bounds = lines.bounds[fault].tolist()
+            others = _records([data[first:end] for first, end in bounds], names)
+            rest = pa.array(fault)
+            texts = {
+                name: pc.replace_with_mask(column, rest, others.texts[name])
+                for name, column in texts.items()
+            }
+            fault[fault] = others.fault
+        return Records(np.arange(len(fault), dtype=np.int32), fault, texts, len(fault))
+
+
+def _records(texts: list[bytes], names: Sequence[str]) -> Records:
+    """The values of keys in texts, which are read by Python."""
+    fault: list[bool] = []
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for first in range(0, len(texts), _AT_ONCE):
+        objects = _objects(texts[first : first + _AT_ONCE])
+        fault += [record is None for record in objects]
+        for name, values in columns.items():
+            values += _values(objects, name)
+    number = np.arange(len(texts), dtype=np.int32)
+    arrays = {name: _array(values) for name, values in columns.items()}
+    return Records(number, np.array(fault, np.bool_), arrays, len(texts))
 
 
 def _start(lines: list[str]) -> str:
