@@ -40,7 +40,7 @@ def remarks(summary: Summary) -> Sheet:
     for loop, by_size in summary.loops.items():
         for size, time in by_size.items():
             pair = f"{time.value:,.0f} ns with {size:,} timers pending"
-            lines.append(f"a start and a cancel with call_later of {loop}: {pair}")
+            lines.append(f"start and cancel, call_later of {loop}: {pair}")
     lines += [f"latencies: {clock.text}" for clock in summary.clocks]
     lines += [f"not timed: {peer.name}: {peer.problem}" for peer in summary.peers if peer.problem]
     lines += [
