@@ -19,7 +19,7 @@ import numpy.typing as npt
 from compare.base.garbage import no_collections
 from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START, Tape
 from compare.trial.replay.engine import OverBudgetError, operations_of
-from compare.trial.replay.loops import MAX_IDLE, STEPS_AT_ONCE
+from compare.trial.replay.loops import MAX_IDLE, STEPS_AT_ONCE, STEPS_IN_LIMIT
 from compare.trial.replay.timed_loops import (
     ADVANCED,
     ADVANCES,
@@ -93,21 +93,29 @@ def latencies_of(
             raise OverBudgetError(f"it takes longer than {limit:g} s")
 
     if isinstance(timer, KernelTimer):
-        return _compiled(timer, tape, id_space, step, fake, check)
+        steps = STEPS_AT_ONCE if limit == np.inf else STEPS_IN_LIMIT
+        return _compiled(timer, tape, id_space, step, fake, check, steps)
     with no_collections():
         return _interpreted(timer, tape, step, fake, check)
 
 
 def _compiled(
-    timer: Any, tape: Tape, id_space: int, step: int, fake: Any, check: Callable[[], None]
+    timer: Any,
+    tape: Tape,
+    id_space: int,
+    step: int,
+    fake: Any,
+    check: Callable[[], None],
+    steps: int,
 ) -> Latencies:
+    """Call `check` at least after this number of operations, and of advances."""
     size, at_once, growths = tape.time.size, timer.traits.rounding(timer.parameters).at_once, 0
     operations, cursor = operations_of(tape), np.zeros(CELLS, np.int64)
     handles = np.full(max(id_space, 1), NONE, np.int64)
     # Each page is written to once before anything is timed.
     fired = np.ones(int(np.count_nonzero(tape.op != CANCEL)) + 1, EXPIRY)
     kinds, spent = np.ones(size, np.int8), np.ones(size, np.int64)
-    advances, parts = np.ones(STEPS_AT_ONCE, ADVANCED), []
+    advances, parts = np.ones(steps, ADVANCED), []
 
     def run_to(stop: int) -> None:
         results = (cursor, handles, fired, kinds, spent, advances)
@@ -120,7 +128,7 @@ def _compiled(
     run_to(0)
     drain_some()
     while cursor[NEXT] < size or len(timer):
-        stop = min(int(cursor[NEXT]) + STEPS_AT_ONCE, size)
+        stop = min(int(cursor[NEXT]) + steps, size)
         if cursor[NEXT] < size:
             run_to(stop)
         else:

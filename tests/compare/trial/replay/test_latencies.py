@@ -1,5 +1,7 @@
 """Latencies of single operations, with counted work or a made clock instead of time."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from compare.trial.oracle.compiled import NEVER, expect
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.engine import OverBudgetError, first_time, replay
 from compare.trial.replay.latencies import KINDS, Latencies, latencies_of
+from compare.trial.replay.loops import STEPS_IN_LIMIT
 from compare.trial.replay.timed_loops import ADVANCED
 from tests.compare.small_tapes import tape_of, tapes
 from timers import CascadingWheel, DelayQueue
@@ -123,3 +126,17 @@ def test_a_replay_that_takes_too_long_is_given_up(name):
     tape = tape_of(*((k, START, k, k + 10) for k in range(10)))
     with pytest.raises(OverBudgetError):
         run(contestant(name).new("unit"), tape, limit=-1.0)
+
+
+def test_with_a_limit_the_clock_is_looked_at_more_often(monkeypatch):
+    """An advance of a list scans it: thousands of them would exceed the limit by far."""
+    tape = tape_of(*((k, START, k, k + 9_000) for k in range(5_000)))
+    looks = iter(range(10**6))
+    clock = SimpleNamespace(thread_time=lambda: next(looks))
+    monkeypatch.setattr("compare.trial.replay.latencies.time", clock)
+    timer = contestant("unordered-list").new("unit", capacity=5_000)
+    with pytest.raises(OverBudgetError):
+        run(timer, tape, limit=3.0)
+    assert timer.now <= 4 * STEPS_IN_LIMIT  # an operation a unit; four looks
+    whole = run(contestant("unordered-list").new("unit"), tape)
+    assert whole.digest == run(contestant("unordered-list").new("unit"), tape, limit=1e6).digest
