@@ -1,9 +1,12 @@
 """The section of tails shows the stored latencies, and what the slowest advance did."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from compare.base import formats
 from compare.base.quantiles import TAIL, title
+from compare.cli import printing
 from compare.cli.commands.compare import sheets_of
 from compare.cli.text import shown
 from compare.trial.replay.contestant import contestant
@@ -167,6 +170,15 @@ def test_overload_has_a_column_for_each_load(overloaded, summary):
     text = shown(sheets_of(overloaded))
     assert "Lateness against load: p99 lateness [ms]" in text
     assert "not measured: asyncio, overload: it took longer than 120 s" in text
+    run = SimpleNamespace(path="run", manifest={"contestants": [], "sources": []})
+    assert printing.values(overloaded, run)["figures"][-1] == {
+        "contestant": "asyncio",
+        "subject": OVERLOAD,
+        "size": None,
+        "metric": "capacity",
+        "value": None,
+        "note": "took longer than 120 s",
+    }
     found = section("overload", overloaded)
     assert (found.tables, found.controls) == ([table], "load.html")
     assert section("overload", summary) is None
