@@ -107,7 +107,8 @@ def rounds(
     for name, samples in seconds.items():
         ratios = [a / b for a, b in zip(seconds[base], samples, strict=True)]
         rates = [amount / sample / 1e6 for sample in samples]
-        here = f"  {median(work[name]):.2f} us of processor time here"
+        times = [a / b for a, b in zip(work[name], work[base], strict=True)]
+        here = f"  {median(work[name]):.2f} us of processor time here, {_spread(times)} times"
         print(f"  {name:<32}{_spread(rates)} M {unit}/s  {_spread(ratios)}{here}", flush=True)
 
 
@@ -263,8 +264,8 @@ READERS = {
     "jsonl": "read_json('{log}', columns={columns}, format='newline_delimited')",
 }
 QUERIES = {
-    "into a table": "CREATE OR REPLACE TEMP TABLE log AS SELECT * FROM {reader}",
     "sorted, to Parquet": "COPY (SELECT * FROM {reader} ORDER BY start) TO '{out}'",
+    "into a table": "CREATE OR REPLACE TEMP TABLE log AS SELECT * FROM {reader}",
 }
 """How DuckDB reads the same columns, for scale; JSON numbers lose digits."""
 BAD = ("oops\n", "1700000000,never,a\n", "1700000000,1\n", "never,1,a\n", "\n")
@@ -320,8 +321,7 @@ def bench_ingest(
         meant |= {"time_is": "end"} if kind == "access" else {}
         return ingest_requests(*out, **meant, session=session)
 
-    contenders = {f"{THREADS}, requests": ingest, f"{THREADS}, touches": partial(ingest, True)}
-    base = next(iter(contenders))
+    contenders: dict[str, Callable[[], Any]] = {}
     if kind in READERS:
         import duckdb  # this module can be imported without it
 
@@ -330,6 +330,8 @@ def bench_ingest(
             contenders[f"DuckDB, {what}"] = partial(
                 duckdb.sql, query.format(reader=reader, out=directory / "sorted.parquet")
             )
+    contenders |= {f"{THREADS}, requests": ingest, f"{THREADS}, touches": partial(ingest, True)}
+    base = next(iter(contenders))
     if kind != "csv":
         rounds(options.rounds, contenders, rows, base, "rows")
         return

@@ -57,7 +57,7 @@ def compile() -> None:  # the name of the command
             LogOptions("time"),
         )
         table.write_text("time,duration\n1,0.5\n")
-        lines.write_text('{"time":1,"key":"a"}\n')
+        lines.write_text('{"time":1,"key":"a"}\n' * 10_000)  # few are read by Python
         ingest_requests(table, f"{folder}/requests", options_, duration="duration", timeout="5s")
         ingest_touches(lines, f"{folder}/touches", options_, key="key", idle="5s")
     click.echo("compiled")

@@ -32,7 +32,7 @@ def test_nothing_is_compiled_later(tmp_path):
         )
         return done.stderr
 
-    (tmp_path / "log.json").write_text('{"time": 1, "duration": 0.5, "key": "a"}\n')
+    (tmp_path / "log.json").write_text('{"time": 1, "duration": 0.5, "key": "a"}\n' * 9999)
     command = ("-m", "compare")
     assert complaints(*command, "compile") == f"{COMPILING}\n"
     for arguments in (

@@ -27,6 +27,8 @@ _DEEP = 20
 _ARRAY = re.compile(r'\[(?:\{|\]$|\[["\[{0-9-])')
 _AT_ONCE = 500
 """Texts that are read at a time: few, so that their objects are soon freed."""
+_FEW = 1 << 16
+"""Bytes of lines that are read by Python, because to load the compiled code takes longer."""
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]|[^\s,{}\[\]"]+', re.DOTALL)
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 
@@ -84,21 +86,23 @@ class JsonLog(Log):
 
     def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
         """Find the values of keys."""
-        if self.is_array:
-            elements = (data[first:end] for first, end in _elements(data))
-            return _records([text for text in elements if text.strip(b" ")], names)
+        if self.is_array or len(data) < _FEW:
+            texts = data.splitlines()
+            if self.is_array:
+                texts = [data[first:end] for first, end in _elements(data)]
+            return _records([text for text in texts if text.strip(b" ")], names)
         lines = find_values(data, [_bytes(name) for name in names])
-        fault, texts = ~lines.plain, dict(zip(names, lines.values, strict=True))
+        fault, values = ~lines.plain, dict(zip(names, lines.values, strict=True))
         if fault.any():
             bounds = lines.bounds[fault].tolist()
             others = _records([data[first:end] for first, end in bounds], names)
             rest = pa.array(fault)
-            texts = {
+            values = {
                 name: pc.replace_with_mask(column, rest, others.texts[name])
-                for name, column in texts.items()
+                for name, column in values.items()
             }
             fault[fault] = others.fault
-        return Records(np.arange(len(fault), dtype=np.int32), fault, texts, len(fault))
+        return Records(np.arange(len(fault), dtype=np.int32), fault, values, len(fault))
 
 
 def _records(texts: list[bytes], names: Sequence[str]) -> Records:

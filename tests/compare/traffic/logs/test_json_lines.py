@@ -105,7 +105,9 @@ def rows(records):
 def test_values_and_faults_are_those_that_python_finds(lines, names):
     data = b"".join(line + end for line, end in lines)
     expected = [line for line in data.splitlines() if line.strip(b" ")]
-    found = LOG.parse(data, Block(0, 0), names)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_FEW", 0)
+        found = LOG.parse(data, Block(0, 0), names)
     assert rows(found) == rows(module._records(expected, names))
 
 
@@ -126,6 +128,7 @@ def test_what_programs_print_is_plain(rows, compact):
 
 
 @pytest.mark.parametrize("name", ["a", "a.b"])
-def test_no_lines(name):
+def test_no_lines(name, monkeypatch):
+    monkeypatch.setattr(module, "_FEW", 0)
     records = LOG.parse(b" \n\r\n", Block(0, 0), [name])
     assert rows(records) == ([], [], {name: []}, 0)
