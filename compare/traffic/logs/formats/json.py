@@ -62,8 +62,9 @@ class JsonLog(Log):
         if is_array:
             texts = [source.head[first:end] for first, end in _elements(source.head)][:_SEEN]
         columns: dict[str, None] = {}
-        for text in texts:
-            columns |= dict.fromkeys(_paths(_object(text) or {}))
+        for first in range(0, len(texts), _AT_ONCE):
+            for record in filter(None, _objects(texts[first : first + _AT_ONCE])):
+                columns |= dict.fromkeys(_paths(record))
         return cls(source=source, columns=tuple(columns), is_array=is_array)
 
     @property
