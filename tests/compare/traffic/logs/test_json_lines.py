@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from compare.traffic.logs.formats import json as module
 from compare.traffic.logs.formats.base import BOM, Layout
 from compare.traffic.logs.formats.json import JsonLog
 from compare.traffic.logs.formats.json_lines import find_values
+from compare.traffic.logs.ingest import LogOptions, ingest_requests
 
 NAMES = ["a", "b", "a.b", "a.b.c", "b.a", ".a", "a.", "é", "\udcff", ""]
 LOG = JsonLog.from_head(Source("log", None, b"{}\n"), ["{}"], 0, Layout())
@@ -132,3 +134,37 @@ def test_no_lines(name, monkeypatch):
     monkeypatch.setattr(module, "_FEW", 0)
     records = LOG.parse(b" \n\r\n", Block(0, 0), [name])
     assert rows(records) == ([], [], {name: []}, 0)
+
+
+ROWS = (
+    b'{"ts": 1521911720.8657161234567890123, "took": "1.5", "path": "\\/a"}',
+    b'{"ts": 1.5219117208e9, "took": 1e-3}',
+    b'{"ts": "1521911721", "took": null}\r',
+    b'{"took": 0.25, "ts": 1521911722.5} x',
+    b'{"ts": 1521911722, "took": 1, "took": 2}',
+    b'{"ts": 1521911723, "took": "\xff"}',
+    b'{"ts": 99999999999999999999, "took": {"s": 1}}',
+    b'{"ts": 1521911724, "took": 1}{"ts": 1521911725, "took": 1}',
+    b'{"took": -1, "ts": 1521911726}',
+    b"null",
+    b" ",
+    b'{"ts": NaN}',
+)
+
+
+@given(st.lists(st.sampled_from(ROWS), max_size=30))
+def test_a_trace_and_its_rejects_are_the_same_without_compiled_code(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("log")
+    (folder / "log").write_bytes(b"\n".join([ROWS[1], *rows]))
+    found = []
+    for few in (0, 1 << 30):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "_FEW", few)
+            options = LogOptions("ts", unit="ns", force=True)
+            done = ingest_requests(
+                folder / "log", folder / "trace", options, duration="took", timeout="2s"
+            )
+        rejected = done.trace.rejected and pq.read_table(done.trace.rejected).to_pylist()
+        tape = [column.tolist() for column in done.trace.load()]
+        found.append((tape, rejected, done.examples, done.trace.source, done.reading))
+    assert found[0] == found[1]
