@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compare.trial.advice.choice import ENOUGH, MODELLED, NEAR, USUAL
-from compare.trial.advice.cost import STEPS
+from compare.trial.advice.cost import BEYOND, STEPS
 from compare.trial.bench import peers
 from compare.trial.bench.callers import (
     BATCH,
@@ -119,6 +119,7 @@ def data(summary: Summary) -> dict[str, Any]:
         "enough": {"replayed": ENOUGH, "modelled": MODELLED},
         "near": NEAR,
         "steps": STEPS,
+        "beyond": BEYOND,
         "overload": overload.data(summary),
     }
 

@@ -109,7 +109,7 @@ function caseOf(form) {
   const largest = (each) => own ? Infinity : sizesOf(each).at(-1);
   const most = own ? Infinity : Math.max(...Object.values(costs).map(largest));
   // Costs are not known beyond the sizes at which they were measured.
-  const known = ([, each]) => setting.pending <= 1.1 * largest(each);
+  const known = ([, each]) => setting.pending <= data.beyond * largest(each);
   const unknown = Object.entries(costs).filter((entry) => !known(entry)).map(([number]) => data.timers[number].name);
   const offers = Object.entries(costs).filter(known).map(([number, each]) => {
     const timer = data.timers[number];
@@ -126,7 +126,7 @@ function verdict(form) {
   const limit = data.timers[form.precision];
   const where = own ? `${own.own ? "Your traffic" : "The workload"} ${own.name}${own.together ? ` (${own.together})` : ""}` : "";
   const ranking = offers.filter((offer) => precise(offer.timer, limit)).sort((a, b) => a.cost[0] - b.cost[0]);
-  if (setting.pending > 1.1 * found.most) {
+  if (setting.pending > data.beyond * found.most) {
     return { ...found, ranking: [], said: [`${grouped(Math.round(setting.pending))} timers would be pending. This caller was measured with up to ${grouped(found.most)}. Choose a lower rate or a shorter timeout.`] };
   }
   if (!ranking.length) {

@@ -24,7 +24,7 @@ import numpy as np
 
 from compare.traffic.tapes.tape import CANCEL, START, Tape
 from compare.trial.advice.choice import ENOUGH, MODELLED, USUAL, Offer, choose
-from compare.trial.advice.cost import CORE, Setting, cost
+from compare.trial.advice.cost import BEYOND, CORE, Setting, cost
 from compare.trial.bench.callers import (
     BATCHES,
     COMPILED_CODE,
@@ -295,7 +295,8 @@ def answer(setting, caller, max_late, costs):
     for (way, label), both in costs.items():
         timer = contestant(label)
         low, high = timer.rounding(UNIT).bounds()
-        if way == caller and len(both[0]) > 1 and low == 0 and high <= max_late:
+        known = len(both[0]) > 1 and setting.pending <= BEYOND * max(both[0])
+        if way == caller and known and low == 0 and high <= max_late:
             least, middle = (cost(setting, by_size) / CORE for by_size in both)
             nbytes = nbytes_of(label, max(round(setting.pending), 1))
             traits = high == 0, nbytes, not timer.settings, timer.name == USUAL

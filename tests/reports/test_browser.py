@@ -12,7 +12,7 @@ import pytest
 from compare.trial.advice.choice import MODELLED as ENOUGH
 from compare.trial.advice.choice import Offer
 from compare.trial.advice.choice import choose as choose_offer
-from compare.trial.advice.cost import CORE, Setting, cost
+from compare.trial.advice.cost import BEYOND, CORE, Setting, cost
 from compare.trial.bench.callers import Costs
 from compare.trial.bench.task import BY_EVENT, HOLD, INSERT
 from compare.trial.replay.contestant import contestant
@@ -376,7 +376,7 @@ def test_every_answer_follows_the_model_and_the_rule(opened):
         own = Setting(float(form["rate"]), timeout, share, float(form["answer"]) * timeout)
         assert setting["pending"] == pytest.approx(own.pending)
         assert setting["steps"] == pytest.approx(own.steps)
-        if own.pending > 1.1 * SIZES[-1]:
+        if own.pending > BEYOND * SIZES[-1]:
             assert number is None and "would be pending" in said
             continue
         offers = {}

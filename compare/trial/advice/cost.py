@@ -22,6 +22,9 @@ STEPS = 1_000
 CORE = 1e9
 """Nanoseconds of a core in a second."""
 
+BEYOND = 1.1
+"""A timer is not offered for more pending timers than this many times its largest size."""
+
 
 @dataclass(frozen=True)
 class Setting:
