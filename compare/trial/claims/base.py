@@ -104,6 +104,16 @@ class Figures:
             size: self.time(contestant, metric, size) for size in self.curve(contestant, metric)
         }
 
+    def ratios(self, contestant: str, metric: str, size: int, base: int) -> list[float]:
+        """The ratio of the figure of a size to that of another in each round.
+
+        Raises Undecided if one of them was not measured.
+        """
+        for each in (size, base):
+            self.value(contestant, metric, each)
+        pair = (self.samples[contestant, metric, each] for each in (size, base))
+        return [one / other for one, other in zip(*pair, strict=False)]
+
     def contestants(self, metric: str) -> list[str]:
         """The contestants that have a metric, in the order of the rows."""
         return [*dict.fromkeys(who for who, what, _ in self.samples if what == metric)]

@@ -220,7 +220,8 @@ CLAIMS: Sequence[Claim] = (
         "The design note of Kafka's purgatory.",
         purgatories.LIMIT_TRIALS,
         f"Holds if the lowest limit divides the peak memory by at least {purgatories.SAVED:g} and "
-        f"multiplies the CPU time by at least {purgatories.PRICE:g}, against the highest.",
+        f"multiplies the CPU time by at least {purgatories.PRICE:g}, against the highest, in each "
+        "round; not decided if that is so in some rounds.",
         purgatories.low_limit_costs,
     ),
     Claim(
