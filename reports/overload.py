@@ -82,8 +82,10 @@ def plots(summary: Summary) -> Plots:
 
 
 def data(summary: Summary) -> list[dict[str, Any]]:
-    """What the page's script needs to answer for a rate: a contender's capacity in calls per
-    second, and the quantiles of lateness in ms at each load; or the reason why they are missing.
+    """The figures with which the page's script answers for a rate.
+
+    They are a contender's capacity in calls per second, and the quantiles of lateness in ms at each
+    load, or the reason why these are missing.
     """
     measured = _measured(summary)
     return [

@@ -1,4 +1,4 @@
-"""What growth costs: python -m tests.bench.growth [--size 1e6] [--rounds 5] [TIMER ...].
+"""The cost of growth: python -m tests.bench.growth [--size 1e6] [--rounds 5] [TIMER ...].
 
 A new timer starts `size` timers with random delays, 256 in each call. Each is filled in a new
 process, once where the system reserves addresses, so that arrays grow in place, and once where it

@@ -529,9 +529,8 @@ def check(state: State) -> None:
         """The lines from `line` on, which are in no other chain."""
         lines = []
         while line != NO_LINE:
-            if (
-                line >= len(below) or in_chain[line]
-            ):  # a call of `demand` would take most of the time
+            # Not by a call of `demand` for each line, which would take most of the time.
+            if line >= len(below) or in_chain[line]:
                 demand(False, f"line {line} is not a line, or is in two chains")
             in_chain[line] = True
             lines.append(line)

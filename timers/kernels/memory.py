@@ -19,7 +19,7 @@ import numpy as np
 from timers.kernels.jit import inlined
 
 RESERVED_FROM = 1 << 20
-"""Bytes from which an array has a range reserved: a copy of fewer takes less than 0.1 ms."""
+"""Bytes from which an array has a range reserved: a copy of fewer takes little time."""
 
 MOST = 1 << 36
 """Bytes of addresses that are reserved at most: more than 2**31 places of any timer need."""

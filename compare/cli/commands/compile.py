@@ -51,11 +51,8 @@ def compile() -> None:  # the name of the command
         trace = generate("keepalive", f"{folder}/trace", operations=1000)
         verify(replay_trace(trace, names(), f"{folder}/results").path)
         replay_trace(trace, names(), f"{folder}/counted", counting=True)
-        table, lines, options_ = (
-            Path(folder, "log.csv"),
-            Path(folder, "log.json"),
-            LogOptions("time"),
-        )
+        table, lines = Path(folder, "log.csv"), Path(folder, "log.json")
+        options_ = LogOptions("time")
         table.write_text("time,duration\n1,0.5\n")
         lines.write_text('{"time":1,"key":"a"}\n' * 10_000)  # few are read by Python
         ingest_requests(table, f"{folder}/requests", options_, duration="duration", timeout="5s")

@@ -247,8 +247,9 @@ def runs_in(root: str | os.PathLike[str]) -> list[Path]:
 
 
 def latest_run(root: str | os.PathLike[str], kind: str = "") -> Path:
-    """Return the newest run in a store, of a kind if one is given; one that is not finished only if
-    there are no others.
+    """Return the newest run in a store, of a kind if one is given.
+
+    One that is not finished is returned only if all others are unfinished, too.
 
     Raises RunError if there is none.
     """

@@ -1,8 +1,8 @@
 """The values of JSON lines, found in compiled code as places in the data.
 
-No object is made of a line, and no digit of a number is lost. Only plain lines are read: those that
-are one object, in which a wanted value is no object, no array and no string with an escape, and its
-key is not repeated. All others, right or wrong, are left to Python.
+No object is made of a line, and no digit of a number is lost. Only plain lines are read. A plain
+line is one object. Its wanted values are not objects, arrays or strings with escapes, and their
+keys are not repeated. All other lines, right or wrong, are left to Python.
 
 Libraries that read columns were tried. `pyarrow.json` 26 ends the process at a line `null`, and
 takes two objects in a line for two rows. Others round numbers, or lose the text that messages
