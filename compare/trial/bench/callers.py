@@ -15,6 +15,7 @@ is off meanwhile, as in `timeit`.
 """
 
 import asyncio
+import math
 import threading
 import time
 from collections import defaultdict, deque
@@ -47,6 +48,7 @@ SOON = 20  # units: the longest delay of the timers that fire in a service
 FILLED_AT_ONCE = 1_000
 SLOWEST_START = 10e-6  # CPU seconds for each of the last RECENT timers that fill a timer
 RECENT = 10_000
+SHARE = 0.1  # of the budget, for the samples of a caller at one size
 STEPS = {1_000: 1_000, 10_000: 1_000, 30_000: 1_000}
 """Size -> steps of the clock; 100 at other sizes, where a list scans for long."""
 
@@ -470,9 +472,10 @@ def costs_of(caller: Caller, plan: Plan) -> Costs:
 class Callers:
     """Measures all contestants for all callers in turns, and collects the costs in `rows`.
 
-    Each is sampled at most `repeats` times, and fewer times if all samples of one contestant would
-    take longer than `budget` CPU seconds. If one sample takes longer than that, larger sizes are
-    left out. No size exceeds `largest`.
+    Each caller of a contestant is sampled at most `repeats` times at each size, and fewer times if
+    its samples would take longer than SHARE of `budget` CPU seconds. So small sizes, whose samples
+    are short and easily disturbed, get more of them. If a sample takes longer than `budget`, larger
+    sizes are left out. No size exceeds `largest`.
     """
 
     contestants: Sequence[Contestant]
@@ -493,24 +496,31 @@ class Callers:
         self, progress: Progress = lambda step: None, store: Store = lambda name, rows: None
     ) -> None:
         """Take all samples."""
-        rounds: dict[str, list[float]] = defaultdict(list)  # seconds, by label
+        # CPU seconds of the samples, by label, caller and size; infinite if one was given up
+        spent: dict[tuple[str, str, int], list[float]] = defaultdict(list)
         for repeat in range(self.repeats):
             for contestant in [*self.contestants, None]:
                 label = contestant.label if contestant else "event loops"
                 progress(f"calling {contestant.name if contestant else label}")
-                if not another_fits(rounds[label], self.budget):
-                    continue
-                started = self.clock()
-                for name, caller, size, costs in self._samples(contestant):
+                for name, caller, size, costs in self._samples(contestant, label, spent):
                     values = dict(zip(METRICS, costs, strict=True))
                     self.rows += rows_of(name, caller, values, size, repeat)
-                rounds[label].append(self.clock() - started)
         store(self.tasks[0], self.rows)
 
-    def _samples(self, contestant: Contestant | None) -> Iterator[tuple[str, str, int, Costs]]:
+    def _samples(
+        self,
+        contestant: Contestant | None,
+        label: str,
+        spent: dict[tuple[str, str, int], list[float]],
+    ) -> Iterator[tuple[str, str, int, Costs]]:
         """Yield the name, the caller, the size and a sample of the costs."""
         for caller in CALLERS if contestant else (LOOP,):
             for size in sizes_of(caller, self.largest):
+                seconds = spent[label, caller, size]
+                if seconds and max(seconds) > self.budget:
+                    break  # larger sizes take even longer
+                if not another_fits(seconds, SHARE * self.budget):
+                    continue
                 plan, started = plan_of(caller, size, self.seed), self.clock()
                 try:
                     if contestant is None:
@@ -519,9 +529,11 @@ class Callers:
                     elif can_call(caller, contestant):
                         yield contestant.label, caller, size, measure(caller, contestant, plan)
                 except OverBudgetError:
+                    seconds.append(math.inf)
                     break
-                if self.clock() - started > self.budget:
-                    break  # larger sizes take even longer
+                seconds.append(self.clock() - started)
+                if seconds[-1] > self.budget:
+                    break
 
 
 METRICS = ("pair_time", "fire_time", "step_time")

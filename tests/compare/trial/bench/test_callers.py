@@ -16,6 +16,7 @@ from compare.trial.bench.callers import (
     OPENS,
     PYTHON,
     SERVICE,
+    SHARE,
     Callers,
     Costs,
     Plan,
@@ -152,14 +153,25 @@ def test_every_timer_is_measured_for_every_caller_at_every_size():
     assert all(row.value >= 0 for row in found.rows)
 
 
-def test_fewer_samples_if_all_would_take_longer_than_the_budget():
-    seconds = iter(range(10**6))  # each look at the clock is a second later
-    a_round = 1 + 2 * 2 * len(CALLERS)  # two sizes, and two looks at each
+def test_fewer_samples_if_all_would_take_longer_than_their_share_of_the_budget():
+    seconds = iter(range(10**6))  # each look at the clock is a second later, so a sample takes one
     found = measured(
-        "delay-queue", repeats=9, budget=3.5 * a_round, largest=10, clock=lambda: next(seconds)
+        "delay-queue", repeats=9, budget=3.5 / SHARE, largest=10, clock=lambda: next(seconds)
     )
     assert {row.repeat for row in found.rows if row.contestant == "delay-queue"} == {0, 1, 2}
     assert found.steps == 18
+
+
+def test_what_was_given_up_is_not_tried_again(monkeypatch):
+    tried = []
+
+    def measure(caller, contestant, plan):
+        tried.append((caller, plan.size))
+        raise OverBudgetError("it takes too long")
+
+    monkeypatch.setattr(callers, "measure", measure)
+    measured("ordered-list", repeats=5, largest=10)
+    assert len(tried) == len({*tried}) == len(CALLERS)
 
 
 def test_no_size_is_larger_than_that_of_the_run():
@@ -211,16 +223,20 @@ def test_sizes_beyond_one_that_takes_longer_than_the_budget_are_left_out(monkeyp
     timer = contestant("ordered-list")
     for budget, measured in ((1.0, [100, 1_000]), (0.3, [100]), (2.0, [*seconds])):
         bench = Callers([timer], 1, budget, seed=0, clock=lambda: clock[0])
-        rows = bench._samples(timer)
-        assert [size for _, caller, size, _ in rows if caller == PYTHON] == measured
+        bench.run()
+        sizes = [row.size for row in bench.rows if row[:2] == (timer.label, PYTHON)]
+        assert [*dict.fromkeys(sizes)] == measured
 
 
 def test_an_event_loop_that_is_slow_to_fill_has_no_larger_sizes(monkeypatch):
     monkeypatch.setattr(callers, "SLOWEST_START", -1.0)
     monkeypatch.setattr(callers, "sizes_of", lambda caller, largest: (100, 20_000))
     monkeypatch.setattr(callers, "PAIRS", dict.fromkeys(CALLERS, 50))
-    rows = Callers([], 1, 10.0, seed=0)._samples(None)
-    assert {(name, size) for name, _, size, _ in rows} == {(name, 100) for name in event_loops()}
+    bench = Callers([], 1, 10.0, seed=0)
+    bench.run()
+    assert {(row.contestant, row.size) for row in bench.rows} == {
+        (name, 100) for name in event_loops()
+    }
 
 
 def test_larger_sizes_of_a_timer_that_is_slow_to_fill_are_left_out(monkeypatch):
@@ -233,6 +249,7 @@ def test_larger_sizes_of_a_timer_that_is_slow_to_fill_are_left_out(monkeypatch):
     monkeypatch.setattr(callers, "sizes_of", lambda caller, largest: (100, 1_000, 10_000))
     monkeypatch.setattr(callers, "filled", filled)
     monkeypatch.setattr(callers, "PAIRS", dict.fromkeys(CALLERS, 50))
-    measured = Callers([contestant("ordered-list")], 1, 10.0, seed=0)
-    rows = [row for name, *row in measured._samples(contestant("ordered-list"))]
-    assert [(caller, size) for caller, size, _ in rows] == [(caller, 100) for caller in CALLERS]
+    bench = Callers([contestant("ordered-list")], 1, 10.0, seed=0)
+    bench.run()
+    cases = [(row.subject, row.size) for row in bench.rows if row.contestant == "ordered-list"]
+    assert [*dict.fromkeys(cases)] == [(caller, 100) for caller in CALLERS]
