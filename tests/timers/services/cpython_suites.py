@@ -9,6 +9,7 @@ whose time jumps.
 # Private members: the class of the loops, and asyncio's own place for the loops of its policies.
 
 import asyncio
+import gc
 import importlib
 import json
 import sys
@@ -75,6 +76,9 @@ def substitute(suite):
 def main():
     """Print how many tests of the suite ran, how many calls were in a timer, and what failed."""
     (suite,) = sys.argv[1:]
+    event_loop.wheel_event_loop().close()  # loads the compiled code
+    # A collection that looks at all of Numba's objects takes longer than some tests wait for.
+    gc.freeze()
     substitute(suite)
     tests = unittest.defaultTestLoader.loadTestsFromName(f"test.test_asyncio.{suite}")
     result = unittest.TextTestRunner(stream=sys.stderr, verbosity=0).run(tests)
