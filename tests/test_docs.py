@@ -216,6 +216,23 @@ def test_lines_are_short(page):
     assert not [n for n, line in lines if len(line) > 120 and not line.startswith("|")]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_rows_of_a_table_have_its_columns(page):
+    """A row of another length is text that was pasted into the wrong place."""
+    text = re.sub(r"```.*?```|`[^`\n]+`|\\\|", "", page.read_text(), flags=re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+        rows = table.splitlines()
+        assert not [row for row in rows if row.count("|") != rows[0].count("|") or row[-1] != "|"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_heading_leads_to_one_section(page):
+    """Sections below the second level repeat in CHANGELOG.md, one set for each version."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    headings = re.findall(r"^##? .*", text, flags=re.MULTILINE)
+    assert len(set(headings)) == len(headings)
+
+
 def commands_in(page):
     """The arguments of each `wheelwork` command in the shell blocks of a page."""
     for block in re.findall(r"```(?:sh)?\n(.*?)```", page.read_text(), flags=re.DOTALL):
