@@ -316,5 +316,7 @@ def _front(advice: "Advice") -> Sheet:
 
 
 def _search(advice: "Advice") -> str:
-    rounds = [f"{number} on {operations:,}" for number, operations in advice.rounds]
-    return f"candidates on operations: {', '.join(rounds)} in {len(advice.best.times)} turns"
+    (number, operations), *later = advice.rounds
+    first = f"{number} candidates on {operations:,} operations"
+    rounds = [first, *(f"{number} on {operations:,}" for number, operations in later)]
+    return f"{', '.join(rounds)} in {len(advice.best.times)} turns"

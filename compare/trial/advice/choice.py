@@ -55,7 +55,7 @@ class Choice:
         if not self.reasons:
             return ""
         why = " and ".join(self.reasons)
-        return f"of {self.near} about as cheap as the cheapest, the one that {why}"
+        return f"of {self.near} candidates about as cheap as the cheapest, it {why}"
 
 
 _PREFERENCES: Mapping[str, Callable[[Offer, Sequence[Offer]], bool]] = {

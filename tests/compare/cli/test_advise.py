@@ -77,7 +77,7 @@ def test_each_figure_of_the_advice_is_in_its_place(said, found):
         " to save memory, delay-queue takes 2.0 kB"
         " Pareto front ns precision memory bounds hashed-wheel/tick=50ms 50.0 50ms 5.0 MB -"
         " hashed-wheel/tick=10ms 100 10ms 5.0 MB advice delay-queue 230 exact 2.0 kB kept"
-        " search candidates on operations: 9 on 250, 3 on 500 in 2 turns"
+        " search 9 candidates on 250 operations, 3 on 500 in 2 turns"
         " Python [us] timers.HashedWheel("
     )
 
@@ -89,14 +89,14 @@ def test_a_precise_timer_that_is_about_as_cheap_is_advised(said, found):
     words = " ".join(said("us")[1].split())
     assert " use delay-queue cost" in words
     assert (
-        " chosen of 2 about as cheap as the cheapest, the one that is exact"
+        " chosen of 2 candidates about as cheap as the cheapest, it is exact"
         " (within the noise or 1% of a core); hashed-wheel/tick=10ms takes 23% less CPU"
         " runner-up hashed-wheel/tick=10ms: 23% less CPU (noise 40%), which is within the noise;"
     ) in words
     advice = json.loads(said("us", "--json")[1])
     assert advice["noise"] == {"score": pytest.approx(0.2), "processor_share": None, "busy": False}
     assert advice["best"]["timer"] == "delay-queue"
-    assert advice["chosen"].startswith("of 2 about as cheap")
+    assert advice["chosen"].startswith("of 2 candidates about as cheap")
 
 
 def test_markdown_has_the_advice_and_the_front_as_tables(said, found):

@@ -42,7 +42,7 @@ def test_reasons_are_those_against_the_cheapest():
     choice = choose([CHEAP, offer(101.0, nbytes=900), offer(102.0)], 1000.0)
     assert choice.number == 2
     assert choice.text == (
-        "of 3 about as cheap as the cheapest, the one that is exact and takes the least memory"
+        "of 3 candidates about as cheap as the cheapest, it is exact and takes the least memory"
     )
 
 
