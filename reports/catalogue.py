@@ -186,8 +186,8 @@ def tails(summary: Summary) -> Table:
             for place, (subject, size) in places.items()
             for kind, title in _KINDS.items()
         },
-        "The last columns of an advance tell what the slowest one did, and when. An advance never "
-        "grows a timer; a start does when there is no room.",
+        "The last columns of an advance say what the slowest one did, and at which time of the "
+        "timer's clock. An advance never grows a timer; a start does when there is no room.",
         {"of": next(iter(places)), "operation": _KINDS["advance"]} if places else {},
     )
 
@@ -434,7 +434,9 @@ def _of_source(summary: Summary, source: StoredSource) -> list[Wanted]:
         if timer not in summary.column("replay_time", source.name):
             return {}
         late = summary.late(timer, source)
-        return {"timers fired": Entry(lateness_text(*late, source.unit) if late else NOTHING.text)}
+        return {
+            "lateness range": Entry(lateness_text(*late, source.unit) if late else NOTHING.text)
+        }
 
     def counted(timer: StoredContestant) -> Mapping[str, Entry]:
         """The counts, and of a grid the counted work."""

@@ -10,7 +10,7 @@ from reports.statistics import Estimate
 NOISY = 1.5
 MANY = 0.05
 """A run is busy if the slowest sample exceeds the fastest by the factor NOISY in more than the
-share MANY of the measurements, or if it had a processor for less than the share IDLE of its time.
+share MANY of the measurements, or if it had a processor for less than the share IDLE of the time.
 Times are of CPU, but other programs use the caches, too.
 """
 IDLE = 0.8
@@ -35,7 +35,7 @@ class Noise(NamedTuple):
                 f"slowest sample took more than {NOISY:g} times as long as the fastest."
             )
         if self.share is not None and self.share < IDLE:
-            texts.append(f"The run had a processor for {formats.share(self.share)} of its time.")
+            texts.append(f"The run had a processor {formats.share(self.share)} of the time.")
         return texts
 
     @property

@@ -147,12 +147,12 @@ function verdict(form) {
   said.push(`${chosen.timer.name} costs ${each(chosen)}.`);
   if (reasons.length) {
     const why = rated ? `the noise, or ${percent(enough)} of a core` : "the noise";
-    said.push(`Of ${near} timers whose costs differ by no more than ${why}, it ${listed(reasons)}. The cheapest is ${cheapest.timer.name} with ${times(cheapest.cost[0] / chosen.cost[0])} the cost.`);
+    said.push(`Within ${why}, ${near} timers cost the same. Of these, ${chosen.timer.name} ${listed(reasons)}. The cheapest is ${cheapest.timer.name} with ${times(cheapest.cost[0] / chosen.cost[0])} the cost.`);
   } else if (near > 1) {
     const others = ranking.filter((offer) => offer !== chosen && offer.cost[1] <= chosen.cost[2]);
     if (others.length) said.push(`Speed does not separate it from ${listed(others.map((offer) => offer.timer.name))}: their intervals overlap.`);
   }
-  const second = ranking.find((offer) => offer !== chosen && offer !== cheapest);
+  const second = chosen === cheapest && ranking.find((offer) => offer !== chosen);
   if (second) said.push(`The next is ${second.timer.name} with ${times(second.cost[0] / chosen.cost[0])} the cost.`);
   else if (ranking.length === 1) said.push("No other timer in this run that is precise enough was measured in this case.");
   const faster = offers.filter((offer) => !ranking.includes(offer) && offer.cost[2] < cheapest.cost[1]).sort((a, b) => a.cost[0] - b.cost[0])[0];
@@ -181,7 +181,8 @@ function show(form) {
   const rows = found.ranking.map(({ number, timer, cost: [median], memory }) => {
     const bar = element("span", "", { class: "cost", style: `width:${Math.max(100 * median / top, 0.5)}%` });
     const cells = [time(median / (found.setting.rate || 1)), bar, ...(found.rated ? [time(median)] : []), times(median / base), timer.fires, memory === null ? "–" : bytes(memory)];
-    const row = element("tr", element("th", timer.name, { scope: "row" }), timer.code.length ? { "data-series": number } : {});  // peers are not in the legend
+    const row = element("tr", element("th", timer.name, { scope: "row" }), number === found.chosen?.number ? { class: "chosen" } : {});
+    if (timer.code.length) row.dataset.series = number;  // peers are not in the legend
     row.append(...cells.map((cell, i) => element("td", cell, cell === bar ? { class: "bars" } : { class: i < cells.length - 2 ? "number" : "" })));
     return row;
   });

@@ -286,6 +286,8 @@ def test_the_answer_in_full(opened, case):
         name = page.locator(f".legend [data-series='{row.get_attribute('data-series')}']")
         assert name.inner_text().endswith(texts[0])
     assert ", ".join(rows).startswith(ranking) and (rows or not ranking)
+    marked = [plain(one) for one in page.locator("#ranking .chosen th").all_inner_texts()]
+    assert marked == page.locator("#verdict .headline b").all_inner_texts()
     assert plain(page.inner_text("#basis")) == basis
 
 
@@ -496,6 +498,17 @@ def test_tables_sort_and_show_the_chosen_columns(opened):
         name.click()
         assert sorted_names() == sorted(sorted_names(), reverse=backwards)
     assert sorts.count() == 1
+
+
+@pytest.mark.parametrize("width", [1400, 900, 390])
+def test_the_legend_shows_every_timer_and_stays_in_sight(opened, width):
+    page = opened("full", width=width)
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight / 2)")
+    boxes = [button.bounding_box() for button in page.locator(".legend button").all()]
+    assert len(boxes) > 9
+    for box in boxes:
+        assert box["x"] >= 0 and box["x"] + box["width"] <= width
+        assert 0 <= box["y"] <= 250
 
 
 def test_the_legend_filters_and_lets_stand_out_everywhere(opened):

@@ -148,7 +148,7 @@ def test_replays(primes, distinct, source):
         assert time.best == (label == best_of(samples_of))
         for heading, name in columns.items():
             assert cells[label, replay.short, heading].text == formats.count(row[name])
-        late, fired = row["lateness_min"], cells[label, replay.short, "timers fired"]
+        late, fired = row["lateness_min"], cells[label, replay.short, "lateness range"]
         text = MISSING
         if late is not None:
             text = lateness_text(late, row["lateness_max"], about["unit"])

@@ -35,7 +35,7 @@ def test_a_busy_machine_is_said():
 
 def test_a_run_that_waited_for_a_processor_says_so():
     waited = noise(1.0, cpu=7.0)
-    assert "The run had a processor for 70% of its time. The machine was busy:" in waited.text
+    assert "The run had a processor 70% of the time. The machine was busy:" in waited.text
     assert waited.plain() == {"score": 0.0, "processor_share": 0.7, "busy": True}
     assert noise(1.0, cpu=9.0).plain() == {"score": 0.0, "processor_share": 0.9, "busy": False}
     assert not noise(1.0, cpu=8.1).reasons

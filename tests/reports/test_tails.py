@@ -78,8 +78,8 @@ def test_each_latency_has_its_cell(summary):
                 for quantile in TAIL:
                     shown = cells[name, place, titles[kind], title(quantile)]
                     assert shown == formats.nanoseconds(value_of(name, kind, quantile, size))
-            assert cells[name, place, "Advance", "re-filed in it"] == "444"
-            assert cells[name, place, "Advance", "fired in it"] == "3"
+            assert cells[name, place, "Advance", "slowest: re-filed"] == "444"
+            assert cells[name, place, "Advance", "slowest: fired"] == "3"
             assert cells[name, place, "Start", "times grown"] == "6"
     assert cells["unordered-list", formats.size(100), "Advance", "p50"] == "–"
     assert (formats.size(10), "Re-arm", "p50") not in table.headings

@@ -103,9 +103,9 @@ METRICS = {
         for kind in LATENCIES
         for name in quantiles.TAIL
     },
-    "worst_fired": Metric("fired in it"),
-    "worst_refiled": Metric("re-filed in it"),
-    "worst_moment": Metric("its time"),
+    "worst_fired": Metric("slowest: fired"),
+    "worst_refiled": Metric("slowest: re-filed"),
+    "worst_moment": Metric("slowest: clock"),
     "growths": Metric("times grown"),
     "rounds": Metric("rounds"),
     # timers of other languages, and the project's beside them
