@@ -8,6 +8,7 @@ import argparse
 import hashlib
 import shlex
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,8 +50,11 @@ def chosen(file: str, each: int) -> list[Mutant]:
 def survivors(file: str, mutants: list[Mutant]) -> Iterator[Mutant]:
     """Those that the tests of the file do not notice."""
     tests = tests_of(file)
-    if not passes(file, (ROOT / file).read_text(), tests):
-        sys.exit(f"{file}: its tests fail without a change: pytest {shlex.join(tests)}")
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "output")
+        if not passes(file, (ROOT / file).read_text(), tests, output):
+            print(output.read_text()[-10_000:], file=sys.stderr)
+            sys.exit(f"{file}: its tests fail without a change: pytest {shlex.join(tests)}")
     for mutant in mutants:
         if passes(file, mutant.source(), tests):
             yield mutant

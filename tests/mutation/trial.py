@@ -19,7 +19,7 @@ from numba.core.registry import cpu_target
 ROOT = Path(__file__).parents[2]
 TIME_LIMIT = 40.0  # seconds of CPU time for one trial: a bug may loop for ever
 OPTIONS = (
-    *("-x", "-q", "--no-header", "--tb=no", "--assert=plain", "-o", "addopts=", "-W", "ignore"),
+    *("-x", "-q", "--no-header", "--tb=short", "--assert=plain", "-o", "addopts=", "-W", "ignore"),
     *("-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-profile", "verdict"),
     *("-m", "not slow and not cluster and not spark"),
 )
@@ -64,8 +64,8 @@ class Finder(MetaPathFinder):
         return spec_from_file_location(fullname, self.path, loader=loader)
 
 
-def passes(file: str, source: str, tests: tuple[str, ...]) -> bool:
-    """Whether tests pass in a child with the source of one file changed.
+def passes(file: str, source: str, tests: tuple[str, ...], output: Path = Path(os.devnull)) -> bool:
+    """Whether tests pass in a child with the source of one file changed; pytest writes `output`.
 
     What is compiled runs interpreted: the cache could give the sound function, and compiling takes
     longer than the tests.
@@ -73,9 +73,9 @@ def passes(file: str, source: str, tests: tuple[str, ...]) -> bool:
     child = os.fork()
     if child == 0:
         signal.setitimer(signal.ITIMER_PROF, TIME_LIMIT)  # its signal ends the child
-        with Path(os.devnull).open("w") as nowhere:
-            os.dup2(nowhere.fileno(), 1)
-            os.dup2(nowhere.fileno(), 2)
+        with output.open("w") as stream:
+            os.dup2(stream.fileno(), 1)
+            os.dup2(stream.fileno(), 2)
         config.DISABLE_JIT = "from timers.kernels" in source or "timers/kernels" in file
         sys.meta_path.insert(0, Finder(file, source))
         outcome = 1  # unless pytest says otherwise: a broken module may raise anything
