@@ -148,6 +148,7 @@ function verdict(form) {
   if (reasons.length) {
     const why = rated ? `the noise, or ${percent(enough)} of a core` : "the noise";
     said.push(`Within ${why}, ${near} timers cost the same. Of these, ${chosen.timer.name} ${listed(reasons)}. The cheapest is ${cheapest.timer.name} with ${times(cheapest.cost[0] / chosen.cost[0])} the cost.`);
+    if (rated && chosen.cost[0] - cheapest.cost[0] > enough * CORE) said.push("Only the noise makes them equal: a run on a quieter machine may decide otherwise.");
   } else if (near > 1) {
     const others = ranking.filter((offer) => offer !== chosen && offer.cost[1] <= chosen.cost[2]);
     if (others.length) said.push(`Speed does not separate it from ${listed(others.map((offer) => offer.timer.name))}: their intervals overlap.`);
@@ -190,7 +191,7 @@ function show(form) {
   document.getElementById("ranking").replaceChildren(...(rows.length ? [element("thead", head), element("tbody", rows)] : []));
   document.getElementById("basis").textContent = found.own
     ? "The cost is the median CPU time of the replay for each operation, expiries included. Memory is that of a timer with room for the most timers that were pending at once."
-    : `${grouped(Math.round(found.setting.pending))} timers are pending on average: the rate times the mean time in the timer. The cost of a second: a start and a cancel for ${percent(found.setting.share)} of the timers, a start and an expiry for the others, and ${grouped(Math.round(found.setting.steps))} steps of the clock, each measured with as many timers pending.`;
+    : `${grouped(Math.round(found.setting.pending))} timers are pending on average: the rate times the mean time in the timer. The cost of a second: a start and a cancel for ${percent(found.setting.share)} of the timers, a start and an expiry for the others, and ${grouped(Math.round(found.setting.steps))} steps of the clock, each measured with as many timers pending and random delays. If all your delays are equal, ordered-list and duration-lists cost less: replay a log to see.`;
 }
 
 const pythonic = (number) => number.toLocaleString("en").replaceAll(",", "_");
