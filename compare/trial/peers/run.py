@@ -210,6 +210,8 @@ def _read(
                 del errors[:-_KEPT_ERRORS]
             if time.monotonic() >= until:
                 return False
+    if len(output) > MOST_OUTPUT:
+        return False  # it may wait for ever to write more
     try:
         process.wait(max(until - time.monotonic(), 0.0))
     except subprocess.TimeoutExpired:
