@@ -125,3 +125,16 @@ def outcome(tape):
 
 def manifest(trace):
     return json.loads((trace.path / "manifest.json").read_text())
+
+
+def tape_rows(starts_and_ends, timeout):
+    events = []
+    for row, (start, end) in enumerate(starts_and_ends):
+        events.append((start, row, 0, (start, START, start + timeout)))
+        if end is not None:
+            events.append((end, row, 1, (end, CANCEL, 0)))
+    return [operation for *_, operation in sorted(events)]
+
+
+def rejected(done):
+    return [tuple(row.values()) for row in pq.read_table(done.trace.rejected).to_pylist()]

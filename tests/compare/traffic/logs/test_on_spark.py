@@ -1,7 +1,6 @@
 """Spark and the threads of this process write the same trace, whatever is in a log."""
 
 import gzip
-import json
 import os
 import random
 import shlex
@@ -19,37 +18,15 @@ from compare.traffic.logs.formats import base
 from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
 from compare.traffic.logs.opening import open_log
 from tests.compare import made_logs as logs
-from tests.compare.traffic.logs.test_samples import COMMANDS
+from tests.compare.traffic.logs.documented import COMMANDS
+from tests.compare.traffic.logs.hostile import ENDS, IDS, REQUESTS, TOUCHES, files, hostile
 from tests.words import one_line
 from timers import TimerError
 
 pytestmark = pytest.mark.spark
 
-STATUS = ("200", "504", " 5.04e2 ", "504.5", "-", "x", "")
-TIMES = ("{}", "{}.123456789", "{}e0", " {} ", "-5", "", "never", "99999999999999999999", "{}.5")
-DURATIONS = ("0.1", "2ms", "", "-", "-1", "soon", "1e-7", "9e99", "300us", '"0.2"')
-KEYS = ("a", '"b ""c"""', "", "-", "\udcff\udcfe", "d e", '"f,g"', "é")
-
-
-def hostile(rng, rows):
-    """Lines of a log that is hardly in order, with rows that are late or bad in all ways."""
-    lines = ["ts,rtt,client,id,status,stop", "1000,0.1,a,,200,1001"]  # decides the time format
-    for k in range(rows):
-        now = 1000 + k // 5 - 150 * (300 <= k < 1100)  # for longer than a block
-        time = rng.choice(TIMES).format(now + rng.randrange(20))
-        fields = [time, rng.choice(DURATIONS), rng.choice(KEYS), rng.choice(["", f"i{k % 97}"])]
-        fields += [rng.choice(STATUS), rng.choice(TIMES).format(now + 1 + rng.randrange(20))]
-        lines.append(",".join(fields))
-        if rng.random() < 0.05:
-            lines.append(rng.choice(["", "  ", "x", "1,2,3,4,5,6,7", '1,2,3,4,5,6,"7', "0,,,,,"]))
-    return "\r\n".join(lines).encode(errors="surrogateescape")
-
-
-REQUESTS = {"duration": "rtt", "timeout": "3s"}
-ENDS = {"end": "stop", "timeout": "3s"}
-IDS = {"id": "client", "event": "status", "starts": "200", "ends": "504", "timeout": "3s"}
-TOUCHES = {"key": "client", "idle": "3s"}
 CHOSEN = {"where": ("status >= 504", "client != a")}
+
 CASES = {
     "requests": (REQUESTS, {}),
     "requests in shards": (REQUESTS, {"shards": 3}),
@@ -94,14 +71,6 @@ def both(spark, tmp_path, monkeypatch):
         return here
 
     return ingest
-
-
-def files(trace):
-    """The bytes of all files, but of the manifest what does not depend on the executor."""
-    found = {path.name: path.read_bytes() for path in trace.iterdir()}
-    manifest = json.loads(found["manifest.json"])
-    assert manifest.pop("made_by")["executor"] in ("threads", "spark")
-    return found | {"manifest.json": manifest}
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -1,8 +1,6 @@
 """What the documentation says to type for each kind of log, on a realistic file of that kind."""
 
-import re
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -10,12 +8,7 @@ from compare.cli.main import main
 from compare.traffic.logs.formats import FORMATS
 from compare.traffic.logs.opening import open_log
 from compare.traffic.tapes.trace import open_trace
-
-ROOT = Path(__file__).resolve().parents[4]
-
-SECTION = re.search(r"## What to type\n(.*?)```\n", (ROOT / "docs/logs.md").read_text(), re.DOTALL)
-LINES = SECTION[1].replace("\\\n", " ").splitlines()
-COMMANDS = [line for line in LINES if line.startswith("wheelwork ingest")]
+from tests.compare.traffic.logs.documented import COMMANDS
 
 EXPECTED = {
     "app.csv seconds": (4, 2),
