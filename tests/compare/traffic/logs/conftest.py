@@ -57,3 +57,8 @@ def touches(tmp_path):
         return ingest_touches(log, tmp_path / out, options, key=key, idle=idle)
 
     return ingest
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("formats") / "log"
