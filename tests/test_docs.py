@@ -34,6 +34,11 @@ DOCTESTS = [path for path in EXAMPLES if ">>> " in path.read_text() and path.ste
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+SERVICES = {
+    section.partition("\n")[0]: section
+    for section in re.split(r"^## ", (ROOT / "docs" / "services.md").read_text(), flags=re.M)[1:]
+    if ">>> " in section
+}
 
 
 PRINTED = {
@@ -173,11 +178,11 @@ def test_python_blocks_can_be_parsed(page):
             ast.parse(block)
 
 
-def test_the_guide_to_services_prints_what_it_says():
-    """All its blocks run, one after the other, as one program."""
-    text = (ROOT / "docs" / "services.md").read_text()
-    assert all(block.startswith(">>> ") for block in PYTHON.findall(text))
-    text = text.replace("```", "")  # which would be read as output
+@pytest.mark.parametrize("section", SERVICES.values(), ids=SERVICES)
+def test_the_guide_to_services_prints_what_it_says(section):
+    """The blocks of a main section run, one after the other, as one program."""
+    assert all(block.startswith(">>> ") for block in PYTHON.findall(section))
+    text = section.replace("```", "")  # which would be read as output
     program = doctest.DocTestParser().get_doctest(text, {}, "services.md", "services.md", 0)
     assert doctest.DocTestRunner().run(program).failed == 0
 

@@ -144,7 +144,7 @@ class Pending:
 
     def refuse_more(self) -> NoReturn:
         """Raise OverloadError."""
-        raise OverloadError(f"{self.name} has {self.max_pending} pending calls, the most")
+        raise OverloadError(f"{self.name} is full: max_pending is {self.max_pending}")
 
     def close(self, runs_rest: bool = False) -> None:
         """Refuse new calls, and cancel what is pending unless the driver `runs_rest`."""
