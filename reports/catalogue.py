@@ -347,7 +347,8 @@ def peer_times(summary: Summary) -> Table:
         ("size", "figure"),
         [(METRIC, subject, (f"{name} [ns]",)) for subject, name in SUBJECTS.items()]
         + [(PEER_MEMORY, next(iter(SUBJECTS)), ("memory [B]",))],
-        "Median and range. Memory is how much the process grows for each timer.",
+        "Median and range. A turn times a single round, so the project's timers take longer here "
+        "than in the other tables. Memory is how much the process grows for each timer.",
     )
 
 
