@@ -26,7 +26,7 @@ def tests_of(file: str) -> tuple[str, ...]:
     path = Path(file)
     if path.parent == KERNELS:
         names = OF_KERNELS[:-1] if path.stem in SHARED else OF_KERNELS
-        which = "" if path.stem in SHARED else f" and {path.stem.replace('_', '-')}"
+        which = "" if path.stem in SHARED else f" and [{path.stem.replace('_', '-')}"
         chosen = f"check or partial or ((any_operations or files_each){which})"
         return (*(f"tests/timers/{name}.py" for name in names), "-k", chosen)
     if path.parent == Path("timers", "schemes"):
