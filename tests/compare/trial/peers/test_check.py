@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -251,7 +252,7 @@ def test_the_command_prints_json(capsys):
 
 BROKEN = {
     "crash": "check exits with code 7: first line | second line | no place left",
-    "hang": "check did not end in 3 s",
+    "hang": "check did not end in 0.1 s",
     "half": "check wrote 36 bytes, which are not whole rows",
     "nofile": "check wrote no rows: No such file or directory",
     "backintime": "came out at 4, in the drain, after a row at 5, in the drain",
@@ -261,11 +262,23 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_the_command_tells_how_a_program_breaks_the_protocol(fault, monkeypatch, capsys):
+def test_the_command_tells_how_a_program_breaks_the_protocol(fault, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HANGS", str(hangs := tmp_path / "hangs"))
+    clock = SimpleNamespace(now=0.0)
+
+    def monotonic():
+        """Time passes only when a program hangs, however long it takes to start."""
+        if hangs.exists():
+            hangs.unlink()
+            clock.now += 1
+        return clock.now
+
+    monkeypatch.setattr("compare.trial.peers.run.time", SimpleNamespace(monotonic=monotonic))
     monkeypatch.setattr(check, "groups", lambda seed: {"small tape": lambda: iter([trial])})
+    timeout = "0.1" if fault == "hang" else "60"
     rows = [(0, START, 0, 5), (0, START, 1, 6), (0, START, 2, 7), (0, CANCEL, 2, 0)]
     trial = tapes.Trial("four operations", tape_of(*rows))
-    assert main(command("--json", "--timeout", "3", fault=fault)) == 1
+    assert main(command("--json", "--timeout", timeout, fault=fault)) == 1
     failure = json.loads(capsys.readouterr().out)["failure"]
     assert BROKEN[fault] in failure["text"]
     assert failure["text"].count("\n") == 0

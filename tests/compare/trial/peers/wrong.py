@@ -1,5 +1,6 @@
 """A peer that is right, or wrong in one way: python wrong.py FAULT describe | check | time."""
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -209,9 +210,10 @@ class Crash(Right):
 
 
 class Hang(Right):
-    """Hangs when a timer is cancelled."""
+    """Hangs when a timer is cancelled; creates a file when it does."""
 
     def cancel(self, handle):
+        Path(os.environ["HANGS"]).touch()
         time.sleep(1000)
 
 
