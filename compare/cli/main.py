@@ -110,11 +110,11 @@ def _broken(name: str, reason: str) -> click.Command:
     cls=Commands,
     context_settings={"max_content_width": 80},
     epilog="""\b
-Example: what would each scheme cost for the timeouts in a log?
+Example: which timer suits the timeouts in a log?
   wheelwork ingest requests access.csv --time start --duration seconds \\
       --timeout 5s --out requests.trace
-  wheelwork replay requests.trace --timers hierarchical-wheel
-  wheelwork compare requests.trace
+  wheelwork advise requests.trace
+  wheelwork report requests.trace
 
 Run `wheelwork COMMAND --help` for the options of a command.""",
 )

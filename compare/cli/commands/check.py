@@ -24,7 +24,10 @@ Examples:
 @options.option("--examples", options.COUNT, "Number of random tapes.", default=200)
 @options.seed
 @options.option(
-    "--timeout", options.SECONDS, "Seconds after which a command of the peer hangs.", default=60.0
+    "--timeout",
+    options.SECONDS,
+    "Time limit for each command of the peer, in seconds.",
+    default=60.0,
 )
 @options.json
 def check(peer: tuple[str, ...], examples: int, seed: int, timeout: float, as_json: bool) -> int:

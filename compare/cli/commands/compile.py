@@ -15,7 +15,7 @@ def compile() -> None:  # the name of the command
     """Compile the timers and the commands, so that no later run has to.
 
     The compiled code is kept beside the package, or in NUMBA_CACHE_DIR. It is an
-    error if it cannot be kept.
+    error if it cannot be written there.
     Without this command, code is compiled when it is first used.
     """
     from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches

@@ -162,8 +162,8 @@ def touches(**given: Any) -> None:
 def kernel(log: str, out: str, force: bool, hz: int | None) -> None:
     """Turn the timers of a Linux kernel into a trace.
 
-    LOG is the text that `trace-cmd report` or `perf script` prints of the events
-    timer_start, timer_cancel and timer_expire_entry, and of hrtimer_start,
+    LOG is the output of `trace-cmd report` or `perf script` for the events
+    timer_start, timer_cancel and timer_expire_entry, and hrtimer_start,
     hrtimer_cancel and hrtimer_expire_entry. The trace has their starts, re-arms,
     cancels and deadlines, in microseconds. A start of a pending timer is a
     re-arm, and so are a cancel and a start of the same timer within 10 us.

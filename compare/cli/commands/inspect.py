@@ -63,10 +63,10 @@ def inspect(log: str, as_json: bool, **layout: Any) -> None:
     If LOG is a trace, its operations, rates and delays are shown instead.
 
     The beginning of LOG, or of the first file of a directory or pattern, shows
-    the format and the columns, with the type and the first values of each. In
-    known formats, the documentation says what the columns are for and in which
-    unit; in others, their names and values do. If two units fit, there is a
-    command for each. The timeout of 5s and the idle time of 30s are examples.
+    the format and the columns, with the type and the first values of each. A
+    known format defines what its columns mean and their units; otherwise both
+    are guessed from names and values. If two units fit, there is a command for
+    each. The timeout of 5s and the idle time of 30s are examples.
     """
     from compare.base.files import MANIFEST, has_format
     from compare.traffic.logs.formats.base import Layout
@@ -90,8 +90,12 @@ def inspect(log: str, as_json: bool, **layout: Any) -> None:
     names = [_short(column.name) for column in seen.columns]
     width = max(map(len, names), default=0)
     for name, column in zip(names, seen.columns, strict=True):
-        shown = ", ".join(map(_short, column.examples))
-        click.echo(f"  {name:{width}}  {column.kind:8}{shown}"[:WIDTH].rstrip())
+        line, separator = f"  {name:{width}}  {column.kind:8}", ""
+        for example in map(_short, column.examples):
+            if len(line) + len(separator) + len(example) > WIDTH:
+                break
+            line, separator = f"{line}{separator}{example}", ", "
+        click.echo(line.rstrip())
     for command in _commands(log, layout, seen):
         click.echo(f"\n{command}")
 

@@ -23,9 +23,9 @@ def record(program: tuple[str, ...], out: str, force: bool) -> int:
     are recorded, with real deadlines, starts, cancels and re-arms, in
     microseconds. The program runs as it would without the recorder. Its exit code
     is passed on, with a warning if no timer was seen. Only the first Python
-    process is recorded, with all its threads, and none that it starts.
+    process is recorded, with all its threads; its child processes are not.
 
-    If everything is killed, the next `replay` or `report` completes the trace;
+    If the program is killed, the next `replay` or `report` completes the trace;
     at most the last second is missing.
     """
     if not program:
