@@ -16,12 +16,12 @@ from reports.tables import LAST, Entry, Heading, Row, Table, cell
 
 LEAD = (
     "How late calls run as their rate nears the capacity of a service or event loop, and "
-    f"beyond it. Calls are due at random moments, {formats.count(PENDING)} of them are "
-    "pending, and each schedules another. The capacity is the rate at which calls run that "
-    "are all due. Beyond it, lateness grows for as long as the load lasts. Each contender "
-    "runs in a process of its own with a cascading wheel, if it has a choice, and with its "
-    "own default unit, to which deadlines are rounded up. Wall-clock time: other work on the "
-    "machine is part of it."
+    "beyond it. Calls are due at random moments. "
+    f"{formats.count(PENDING)} of them are pending, and each schedules another. The capacity is "
+    "the rate at which calls run when all of them are due already. Beyond it, lateness grows for "
+    "as long as the load lasts. Each contender runs in a process of its own: with a cascading "
+    "wheel, if it has a choice, and with its default unit, to which deadlines are rounded up. The "
+    "times are wall-clock times, so other work on the machine adds to them."
 )
 
 _LATE = {quantiles.title(name): f"late_{name}_ms" for name in ("p50", "p99", "p999")}
