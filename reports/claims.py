@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from compare.base import formats
@@ -16,11 +17,13 @@ from compare.trial.claims.base import (
     Experiment,
 )
 from compare.trial.claims.catalogue import CLAIMS, experiments_of
-from compare.trial.claims.run import Settled
+from compare.trial.claims.run import Settled, settled
 from compare.trial.results.metrics import metric as metric_named
 from compare.trial.results.schema import Row as StoredRow
+from compare.trial.results.store import Run, RunError
 from reports.plots import CURVES, Panel, Plot, Plots, Point
 from reports.select import Key, estimates
+from reports.statistics import Estimate, statistic
 from reports.summary import Measured, Subject, Summary
 from reports.tables import Entry, Heading, Row, Table, cell
 
@@ -37,10 +40,37 @@ def lead(found: Sequence[Settled]) -> str:
     if not numbers:
         return LEAD
     return (
-        f"{LEAD} Other verdicts rest on times of one machine, where the least of several samples "
-        "decides, if another one is near it. They can change on another machine, and from run to "
-        f"run on a busy one: claims {numbers}."
+        f"{LEAD} Other verdicts rest on times of one machine. They can change on another machine, "
+        f"and from run to run on a busy one: claims {numbers}."
     )
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The claims of two runs."""
+
+    differ: Sequence[tuple[Settled, Settled]]  # decided in both, and not alike
+    undecided: Sequence[tuple[Settled, Settled]]  # in one run or in both
+    alike: int
+    missing: tuple[int, int]  # claims of each run that the other lacks
+
+
+def verdicts(first: Run, second: Run) -> Verdicts:
+    """Compare the verdicts of two runs, claim by claim.
+
+    Raises RunError if they have no claim in common.
+    """
+    before, after = (
+        {each.claim.number: each for each in settled(run.rows)} for run in (first, second)
+    )
+    pairs = [(each, after[number]) for number, each in before.items() if number in after]
+    if not pairs:
+        raise RunError(f"{first.path} and {second.path} have no claim in common")
+    undecided = [pair for pair in pairs if NOT_DECIDED in [each.verdict.kind for each in pair]]
+    decided = [pair for pair in pairs if pair not in undecided]
+    differ = [pair for pair in decided if len({each.verdict.words for each in pair}) > 1]
+    missing = len(before) - len(pairs), len(after) - len(pairs)
+    return Verdicts(differ, undecided, len(decided) - len(differ), missing)
 
 
 def timed(found: Sequence[Settled]) -> str:
@@ -54,16 +84,19 @@ _subject = cache(Measured)  # one for each name, so that charts and tables share
 def headline(summary: Summary) -> str:
     """How many claims have each verdict."""
     kinds = Counter(each.verdict.kind for each in summary.claims)
-    texts = [f"{kinds[kind]} {verb}" for kind, verb in _VERBS.items() if kinds[kind]]
+    texts = [
+        f"{kinds[kind]} {verbs[kinds[kind] > 1]}" for kind, verbs in _VERBS.items() if kinds[kind]
+    ]
     return f"Of {formats.counted(len(summary.claims), 'claim')}, {', '.join(texts)}." * bool(texts)
 
 
 _VERBS = {
-    HOLDS: "hold",
-    WRONG: "are wrong",
-    ONLY_WHEN: "hold only under a condition",
-    NOT_DECIDED: "are not decided here",
+    HOLDS: ("holds", "hold"),
+    WRONG: ("is wrong", "are wrong"),
+    ONLY_WHEN: ("holds only under a condition", "hold only under a condition"),
+    NOT_DECIDED: ("is not decided here", "are not decided here"),
 }
+"""For one claim, and for several."""
 
 
 def table(each: Settled) -> Table:
@@ -79,9 +112,9 @@ def table(each: Settled) -> Table:
         if row.metric == PROBLEM:
             entries["remark", ""] = Entry(row.note or "")
         elif row.value is not None:
-            statistic = "range" if found[key].n > 1 else "median"
             heading = metric_named(row.metric).heading, _at(each, row.metric, row.size)
-            entries[heading] = cell(statistic, row.metric, found[key])
+            shown = _statistic(claim.experiment, found[key])
+            entries[heading] = cell(shown, row.metric, found[key])
     entries_of: dict[Subject, Row] = dict(rows)
     note = (
         f"{verdict.text}\nMeasured: {claim.experiment.measured}\nCriterion: {claim.rule}\n"
@@ -111,6 +144,13 @@ TABLES = tuple(partial(_table, claim) for claim in CLAIMS)
 """A function for each claim."""
 
 
+def _statistic(experiment: Experiment, estimate: Estimate) -> str:
+    """The statistic that the criteria read, so that the figures agree with the sentence."""
+    if experiment.least:
+        return "least"
+    return "range" if estimate.n > 1 else "median"
+
+
 def _at(each: Settled, metric: str, size: int | None) -> str:
     if size is None:
         return "value" if each.claim.experiment.across else ""
@@ -138,10 +178,11 @@ def plots(summary: Summary) -> Plots:
 def _panels(experiment: Experiment, rows: Sequence[StoredRow]) -> dict[str, Panel]:
     series: dict[str, dict[Subject, list[Point]]] = {}
     for key, estimate in sorted(estimates(rows).items(), key=lambda item: item[0].size or 0):
-        if key.size is not None and estimate.value > 0:
+        value = statistic(_statistic(experiment, estimate)).value(estimate)
+        if key.size is not None and value > 0:
             curves = series.setdefault(key.metric, {})
             at = f"{experiment.across_of(key.metric)} {formats.count(key.size)}"
-            point = Point(key.size, estimate, at)
+            point = Point(key.size, replace(estimate, value=value), at)
             curves.setdefault(_subject(key.contestant), []).append(point)
     return {
         metric_named(metric).heading: Panel(

@@ -7,6 +7,7 @@ import pytest
 from compare.base import formats
 from compare.trial.claims.catalogue import BY_NUMBER
 from compare.trial.claims.run import Settled, run_claims
+from compare.trial.results.schema import Row
 from compare.trial.results.store import read_run
 from reports import claims
 from reports.catalogue import plots, section, sections
@@ -28,7 +29,7 @@ def summary(run):
 
 
 def test_the_headline_counts_the_verdicts(summary):
-    assert plain(claims.headline(summary)) == "Of 2 claims, 1 hold, 1 are wrong."
+    assert plain(claims.headline(summary)) == "Of 2 claims, 1 holds, 1 is wrong."
 
 
 def test_the_lead_names_the_verdicts_that_rest_on_times(summary):
@@ -49,6 +50,24 @@ def test_a_claim_has_a_table_with_its_verdict_and_its_criterion(summary):
     assert rows["unordered-list"]["timers looked at in a step", at].value > 900
     drawn = {who.name: row for who, row in sets.rows.items()}["as drawn"]
     assert drawn["closed too early", ""].value > 0
+
+
+def test_a_table_shows_what_the_verdict_rests_on(summary):
+    claim = BY_NUMBER[25]
+    rows = [
+        Row(who, claim.experiment.name, size, metric, repeat, factor * time)
+        for who in ("cpp-wheel", "cascading-wheel")
+        for metric in ("insert_time", "cancel_time")
+        for size, factor in ((10_000, 1.0), (10**6, 3.0))
+        for repeat, time in enumerate((7.0, 5.0, 9.0))
+    ]
+    found = Settled(claim, rows)
+    assert "takes 5 and 15 ns to arm" in found.verdict.text
+    cells = [cell.value for row in claims.table(found).rows.values() for cell in row.values()]
+    assert cells == [5.0, 15.0] * 4
+    (chart,) = claims.plots(replace(summary, claims=[found]))
+    points = [line for panel in chart.panels.values() for line in panel.series.values()]
+    assert [[point.value.value for point in line] for line in points] == [[5.0, 15.0]] * 4
 
 
 def test_what_all_columns_have_in_common_is_named(summary):

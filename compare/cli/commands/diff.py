@@ -1,6 +1,7 @@
 """`wheelwork diff`: compare two stored runs; the exit code is 1 if something is slower.
 
-With --counters, the counted work is compared; with --rankings, the order of the timers.
+With --counters, the counted work is compared; with --rankings, the order of the timers. Of two runs
+of `wheelwork claims`, the verdicts are compared.
 """
 
 import json
@@ -11,10 +12,11 @@ import click
 
 from compare.base.arguments import percent
 from compare.cli import options
-from compare.cli.text import Sheet, figure, plural, shown
+from compare.cli.text import Sheet, figure, labelled, plural, shown
 
 if TYPE_CHECKING:
     from compare.trial.results.store import Run
+    from reports.claims import Verdicts
     from reports.counts import Count, CountedDifference
     from reports.diff import Change, Difference
     from reports.noise import Noise
@@ -22,14 +24,16 @@ if TYPE_CHECKING:
 
 REGRESSION = 1
 """The exit code if something is slower, or more work, by more than the threshold; or if rankings
-contradict each other.
+or verdicts contradict each other.
 """
 
 SLOWER, MORE_WORK = 10.0, 1.0
 """The default thresholds of times and of counted work, in percent."""
 
 NOT_JUDGED = 3
-"""The exit code if no figure has enough samples to tell, or no pair of timers is decided."""
+"""The exit code if no figure has enough samples to tell, or no pair of timers, or claim, is decided
+in both runs.
+"""
 
 
 @options.command("""\b
@@ -63,8 +67,8 @@ def diff(
 ) -> int:
     """Show what is faster or slower in RUN_B than in RUN_A, beyond noise.
 
-    A RUN is a stored run of `compare` or `report`, or a directory of runs, whose
-    newest is taken. A median differs beyond noise if the intervals of the two
+    A RUN is a stored run of `compare`, `report` or `claims`, or a directory of
+    runs, whose newest is taken. A median differs beyond noise if the intervals of the two
     medians are more than 10 % apart; with fewer than five samples it is not
     judged. The exit code is 1 if something is slower by more than the threshold,
     and 3 if no figure could be judged.
@@ -76,17 +80,37 @@ def diff(
     threshold. With --rankings, it is 1 if the runs contradict each other: a timer
     is faster than another in one run and slower in the other, and neither run
     counts the two as tied. It is 3 if no pair of timers is decided in both.
+
+    Of two runs of `claims`, the verdicts are compared: the exit code is 1 if a
+    claim that both decide has different ones.
     """
     options.refuse_both({"--json": as_json, "--markdown": as_markdown})
     options.refuse_both({"--counters": counters, "--rankings": rankings, "--base": base})
     if rankings and threshold is not None:
         raise click.UsageError("--rankings has no threshold; --threshold is not used")
+    from compare.trial.results.store import (
+        CLAIMS,
+        COMPARISON,
+        PURGATORY,
+        RunError,
+        find_run,
+        read_run,
+    )
+
+    first, second = (read_run(find_run(path, COMPARISON, CLAIMS)) for path in (run_a, run_b))
+    kinds = [run.manifest["kind"] for run in (first, second)]
+    if PURGATORY in kinds or kinds.count(CLAIMS) == 1:
+        raise RunError(
+            f"{first.path} is a run of kind {kinds[0]!r}, and {second.path} of {kinds[1]!r}: "
+            "they cannot be compared"
+        )
+    if CLAIMS in kinds and (counters or rankings or base or threshold is not None):
+        raise click.UsageError("runs of claims are compared by their verdicts, without options")
     if threshold is None:
         threshold = MORE_WORK if counters else SLOWER
-    from compare.trial.results.store import COMPARISON, find_run, read_run
-
-    first, second = (read_run(find_run(path, COMPARISON)) for path in (run_a, run_b))
-    if rankings:
+    if CLAIMS in kinds:
+        plain, sheets, code = _settled(first, second)
+    elif rankings:
         plain, sheets, code = _ranked(first, second)
     elif counters:
         plain, sheets, code = _counted(first, second, threshold)
@@ -202,6 +226,45 @@ def _noise(noises: "Sequence[Noise]") -> list[str]:
     busy = [run for run, noise in zip("AB", noises, strict=True) if noise.reasons]
     lines = [f"noise: {', '.join(scores)}"]
     return lines + [f"the machine was busy in {' and '.join(busy)}"] * bool(busy)
+
+
+# ---- claims
+
+
+def _settled(first: "Run", second: "Run") -> Outcome:
+    from reports.claims import verdicts
+
+    compared = verdicts(first, second)
+    pairs = [*compared.differ, *compared.undecided]
+    plain: dict[str, object] = {
+        "runs": [str(first.path), str(second.path)],
+        "alike": compared.alike,
+        "different": [pair[0].claim.number for pair in compared.differ],
+        "undecided": [pair[0].claim.number for pair in compared.undecided],
+        "only_in": compared.missing,
+        "claims": [[each.as_json() for each in pair] for pair in pairs],
+    }
+    decided = compared.alike + len(compared.differ)
+    code = REGRESSION if compared.differ else 0 if decided else NOT_JUDGED
+    return plain, _verdict_sheets(compared, first, second), code
+
+
+def _verdict_sheets(compared: "Verdicts", first: "Run", second: "Run") -> Iterator[Sheet]:
+    quick = [bool(run.manifest["parameters"].get("quick")) for run in (first, second)]
+    note = ["one of the runs is quick, with smaller sizes"] * (quick[0] != quick[1])
+    yield Sheet(notes=[f"A: {first.path}", f"B: {second.path}", *note])
+    for pair in [*compared.differ, *compared.undecided]:
+        claim = pair[0].claim
+        verdicts = [f"{each.verdict.sentence} {each.verdict.text}" for each in pair]
+        entries = zip((f"{claim.number}", "A", "B"), (claim.text, *verdicts), strict=True)
+        yield Sheet(notes=[labelled(label, text, width=4) for label, text in entries])
+    decided = compared.alike + len(compared.differ)
+    lines = [f"{compared.alike:,} of {plural(decided, 'claim')} with the same verdict"]
+    if compared.undecided:
+        lines.append(f"not decided in A or B: {plural(len(compared.undecided), 'claim')}")
+    missing = zip("AB", compared.missing, strict=True)
+    lines += [f"{plural(number, 'claim')} only in {run}" for run, number in missing if number]
+    yield Sheet(notes=lines)
 
 
 # ---- counted work

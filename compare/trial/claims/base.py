@@ -104,14 +104,14 @@ class Figures:
             size: self.time(contestant, metric, size) for size in self.curve(contestant, metric)
         }
 
-    def ratios(self, contestant: str, metric: str, size: int, base: int) -> list[float]:
-        """The ratio of the figure of a size to that of another in each round.
+    def ratios(self, contestant: str, metric: str, base: str) -> list[float]:
+        """The ratio of a figure to another one of the contestant, `base`, in each round.
 
         Raises Undecided if one of them was not measured.
         """
-        for each in (size, base):
-            self.value(contestant, metric, each)
-        pair = (self.samples[contestant, metric, each] for each in (size, base))
+        for each in (metric, base):
+            self.value(contestant, each)
+        pair = (self.samples[contestant, each, None] for each in (metric, base))
         return [one / other for one, other in zip(*pair, strict=False)]
 
     def contestants(self, metric: str) -> list[str]:
@@ -129,6 +129,7 @@ class Experiment:
     #: what the size of a row is, for all metrics or by metric
     across: str | Mapping[str, str] = ""
     timed: bool = False  #: whether it measures times, which a busy machine can change
+    least: bool = False  #: whether the least sample of a time counts, instead of the median
 
     def across_of(self, metric: str) -> str:
         """What the size of a row of this metric is."""
@@ -164,7 +165,7 @@ class Claim:
         try:
             return self.decide(Figures(rows))
         except Undecided as reason:
-            return Verdict(NOT_DECIDED, str(reason))
+            return Verdict(NOT_DECIDED, f"{reason}.")
 
 
 def figures(

@@ -133,7 +133,8 @@ def enters_level_3(found: Figures) -> Verdict:
     levels = {who: found.value(who, "level", 30_000) for who in (KAFKA, HIERARCHICAL)}
     text = (
         f"Kafka's timer of 30 s passes through {number(levels[KAFKA])} buckets, so it enters level "
-        f"{number(levels[KAFKA])}, as in `{HIERARCHICAL}` (level {number(levels[HIERARCHICAL])})."
+        f"{number(levels[KAFKA])}; in `{HIERARCHICAL}` it enters level "
+        f"{number(levels[HIERARCHICAL])}."
     )
     return Verdict(HOLDS if {*levels.values()} == {3} else WRONG, text)
 

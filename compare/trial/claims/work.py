@@ -107,8 +107,9 @@ def one_core(found: Figures) -> Verdict:
         who: max(abs(found.value(who, f"lateness_{end}")) for end in ("min", "max"))
         for who in refiled
     }
-    text = "A timer is filed again " + ", ".join(
-        f"{number(each, '.2f')} times by {who}, which is off by up to {number(late[who])} units"
+    text = "; ".join(
+        f"{who} files a timer again {number(each, '.2f')} times and fires it "
+        + (f"up to {number(late[who])} units off" if late[who] else "exactly")
         for who, each in refiled.items()
     )
 
@@ -158,9 +159,10 @@ def insert_constant(found: Figures) -> Verdict:
     later = {who: found.curve(who, "refiled_each") for who in (KAFKA, HIERARCHICAL)}
     kafka = later[KAFKA]
     text = (
-        f"An insert takes {number(work[min(work)], '.2g')} steps with {number(min(work))} timers "
-        f"and {number(work[max(work)], '.2g')} with {number(max(work))}. Kafka files a timer again "
-        f"{listed(kafka.values(), '.2f')} times for delays of {listed(kafka)}."
+        "Besides filing the timer, an insert takes "
+        f"{number(work[min(work)], '.2g')} steps in the queue of buckets with {number(min(work))} "
+        f"timers and {number(work[max(work)], '.2g')} with {number(max(work))}. Kafka files a "
+        f"timer again {listed(kafka.values(), '.2f')} times for delays of {listed(kafka)}."
     )
     if work[max(work)] > 2 * work[min(work)]:
         return Verdict(WRONG, text)
@@ -478,9 +480,9 @@ def _worst(found: Figures, who: str, metric: str) -> tuple[int, float]:
 def cascades_spike(found: Figures) -> Verdict:
     """Claim 16."""
     moved = {who: _worst(found, who, "most_moved") for who in (CASCADING, HIERARCHICAL, HEAP)}
-    text = "In one step, " + ", ".join(
-        f"{who} moves up to {number(most)} of {number(size)} timers"
-        for who, (size, most) in moved.items()
+    text = f"Of {number(moved[HEAP][0])} timers, one step moves " + "; ".join(
+        f"up to {number(most)} in {who}" if most else f"none in {who}"
+        for who, (_, most) in moved.items()
     )
     spikes = {who: most >= SPIKE * size for who, (size, most) in moved.items()}
     if spikes[CASCADING] and spikes[HIERARCHICAL] and not spikes[HEAP]:

@@ -167,6 +167,7 @@ METRICS = {
     "poll_time": Metric("poll", formats.significant, "ns", LOWER, ("range",)),
     "purge_time": Metric("purge", formats.significant, "ns", LOWER, ("range",)),
     "sustained": Metric("requests/s sustained", better=HIGHER),
+    "too_many": Metric("too many requests/s", better=HIGHER),
     "median": Metric("median answer", formats.whole, "µs"),
     "quartile": Metric("upper quartile", formats.whole, "µs"),
     "closed_early": Metric("closed too early", better=LOWER),

@@ -246,8 +246,8 @@ def runs_in(root: str | os.PathLike[str]) -> list[Path]:
     return [manifest.parent for manifest in manifests]
 
 
-def latest_run(root: str | os.PathLike[str], kind: str = "") -> Path:
-    """Return the newest run in a store, of a kind if one is given.
+def latest_run(root: str | os.PathLike[str], *kinds: str) -> Path:
+    """Return the newest run in a store: of any kind, or of the first of `kinds` that it has.
 
     One that is not finished is returned only if all others are unfinished, too.
 
@@ -256,9 +256,12 @@ def latest_run(root: str | os.PathLike[str], kind: str = "") -> Path:
     runs = runs_in(root)
     if not runs:
         raise RunError(f"{root} has no runs yet; `wheelwork compare` creates one")
-    of_kind = [path for path in runs if not kind or _entry(path, "kind") in (kind, None)]
+    kind_of = {path: _entry(path, "kind") for path in runs}
+    found = ([path for path in runs if kind_of[path] in (kind, None)] for kind in kinds)
+    of_kind = next(filter(None, found), []) if kinds else runs
     if not of_kind:
-        raise RunError(f"{root} has no run of kind {kind!r}; the newest is {runs[-1]}")
+        wanted = " or ".join(map(repr, kinds))
+        raise RunError(f"{root} has no run of kind {wanted}; the newest is {runs[-1]}")
     return next(filter(_is_finished, reversed(of_kind)), of_kind[-1])
 
 
@@ -290,11 +293,11 @@ def run_before(run: Run) -> Run | None:
     return None
 
 
-def find_run(path: str | os.PathLike[str], kind: str = "") -> Path:
-    """Return the run at `path`, or the newest of a directory of runs, of a kind if one is given."""
+def find_run(path: str | os.PathLike[str], *kinds: str) -> Path:
+    """Return the run at `path`; of a directory of runs, the one that `latest_run` returns."""
     path = Path(path)
     is_store = path.is_dir() and not (path / MANIFEST).exists() and runs_in(path)
-    return latest_run(path, kind) if is_store else path
+    return latest_run(path, *kinds) if is_store else path
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:

@@ -12,7 +12,7 @@ from compare.trial.claims.run import run_claims, settled
 from compare.trial.peers.catalogue import CACHE
 from compare.trial.results.schema import Row
 from compare.trial.results.store import CLAIMS as KIND
-from compare.trial.results.store import PURGATORY, new_run, read_run
+from compare.trial.results.store import COMPARISON, PURGATORY, new_run, read_run
 from tests.words import one_line
 from timers.errors import TimerError
 
@@ -64,7 +64,7 @@ def test_an_experiment_that_fails_leaves_the_others(tmp_path, monkeypatch):
     found = settled(read_run(run_claims([OWN, 18], quick=True, runs=str(tmp_path))).rows)
     verdicts = {each.claim.number: each.verdict for each in found}
     assert verdicts[OWN].kind != NOT_DECIDED
-    assert verdicts[18] == (NOT_DECIDED, "as drawn: it takes too long", "")
+    assert verdicts[18] == (NOT_DECIDED, "as drawn: it takes too long.", "")
 
 
 def test_a_missing_peer_is_one_line(no_peers, tmp_path, capsys):
@@ -126,10 +126,81 @@ def test_a_run_of_another_kind_is_one_line(tmp_path, capsys):
     assert "is a run of kind 'purgatory', not of claims" in capsys.readouterr().err
 
 
-def test_an_unknown_claim_gets_a_suggestion(capsys):
-    with one_line(ClaimError, "no claim is called '99'"):
+def test_an_unknown_claim_is_one_line(capsys):
+    with one_line(ClaimError, "no claim is called '99'; there are 1 to 30"):
         claims_numbered([99])
-    for name, hint in {"151": "did you mean '15'", "kafka": "there are 1, 2, 3", "1.5": ""}.items():
+    for name in ("151", "kafka", "1.5", "08", "0", ""):
         assert main(["claims", name]) == 2
-        err = capsys.readouterr().err
-        assert f"no claim is called '{name}'; {hint}" in err and err.count("\n") == 1
+        assert one_error(capsys) == f"no claim is called '{name}'; there are 1 to 30"
+
+
+def test_a_claim_that_was_not_measured_is_one_line(run, capsys):
+    assert main(["claims", str(OWN), "8", "--run", str(run.path)]) == 2
+    assert one_error(capsys) == f"{run.path} has no figures on claim 8"
+
+
+def one_error(capsys):
+    """The single line of error that was printed, without its head."""
+    printed = capsys.readouterr()
+    assert not printed.out and printed.err.count("\n") == 1
+    return printed.err.strip().removeprefix("wheelwork: error: ")
+
+
+# ---- two runs
+
+RINGS = BY_NUMBER[18].experiment.name, BY_NUMBER[OWN].experiment.name
+
+
+def store(root, early=0, scanned=None):
+    """Store a run of claim 18, which holds if no connection is closed early, and perhaps of 15."""
+    rows = [
+        Row(who, RINGS[0], None, metric, None, float(value))
+        for who, values in (("as drawn", (early, 30)), ("a full turn", (0, 30)))
+        for metric, value in zip(("closed_early", "silence"), values, strict=True)
+    ]
+    if scanned is not None:
+        rows.append(Row("unordered-list", RINGS[1], 1000, "looked_at", None, scanned))
+    write(root, KIND, rows)
+    return str(root)
+
+
+def test_two_runs_are_compared_by_their_verdicts(tmp_path, capsys):
+    holds, again, wrong = store(tmp_path / "a"), store(tmp_path / "b"), store(tmp_path / "c", 1)
+    assert main(["diff", holds, again]) == 0
+    assert "\n1 of 1 claim with the same verdict\n" in capsys.readouterr().out
+    assert main(["diff", holds, wrong]) == 1
+    printed = capsys.readouterr().out
+    assert "\n18  When a packet arrives" in printed and "\n0 of 1 claim with the same" in printed
+    assert "\nA   Holds. In the slot" in printed and "\nB   Wrong. In the slot" in printed
+    assert max(map(len, printed.splitlines())) <= 80 or str(tmp_path) in printed
+    assert main(["diff", holds, wrong, "--json"]) == 1
+    plain = json.loads(capsys.readouterr().out)
+    assert (plain["alike"], plain["different"], plain["undecided"]) == (0, [18], [])
+    assert [each["verdict"] for each in plain["claims"][0]] == ["holds", "wrong"]
+
+
+def test_what_is_not_decided_does_not_differ(tmp_path, capsys):
+    one, other = store(tmp_path / "a", scanned=1.0), store(tmp_path / "b", scanned=2.0)
+    assert main(["diff", one, other]) == 0
+    printed = capsys.readouterr().out
+    assert "\n15  Scanning all" in printed and "\nB   Not decided here. simple-wheel" in printed
+    assert "\n1 of 1 claim with the same verdict\nnot decided in A or B: 1 claim\n" in printed
+    write(tmp_path / "c", KIND, [Row("unordered-list", RINGS[1], 1000, "looked_at", None, 1.0)])
+    assert main(["diff", one, str(tmp_path / "c")]) == 3
+    assert "1 claim only in A" in capsys.readouterr().out
+
+
+def test_runs_of_claims_that_cannot_be_compared_are_one_line(tmp_path, run, capsys):
+    one, other = store(tmp_path / "a"), str(run.path)
+    assert main(["diff", one, other]) == 2
+    assert one_error(capsys).endswith(f"and {other} have no claim in common")
+    for option in ("--counters", "--rankings", "--threshold=5", "--base=delay-queue"):
+        assert main(["diff", one, one, option]) == 2
+        assert "are compared by their verdicts, without options" in one_error(capsys)
+    write(tmp_path / "b", COMPARISON)
+    assert main(["diff", one, str(tmp_path / "b")]) == 2
+    assert "is a run of kind 'claims', and" in one_error(capsys)
+    write(tmp_path / "c", PURGATORY)
+    (trials,) = map(str, (tmp_path / "c").iterdir())
+    assert main(["diff", trials, trials]) == 2
+    assert one_error(capsys).endswith("of 'purgatory': they cannot be compared")

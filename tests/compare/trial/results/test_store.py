@@ -98,6 +98,8 @@ def test_the_newest_run_of_a_kind_is_found(tmp_path):
     assert find_run(tmp_path, COMPARISON) == first and find_run(tmp_path) == second
     with one_line(RunError, f"has no run of kind 'claims'; the newest is {second}"):
         find_run(tmp_path, CLAIMS)
+    assert find_run(tmp_path, CLAIMS, COMPARISON) == first
+    assert find_run(tmp_path, PURGATORY, COMPARISON) == second
     damaged = write_run(tmp_path)
     (damaged / "manifest.json").write_text("{")
     assert find_run(tmp_path, COMPARISON) == damaged  # so that its error is seen
