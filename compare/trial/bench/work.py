@@ -142,13 +142,14 @@ class ScenarioRun:
     ) -> None:
         self._contestant, self._tapes, self._limit = contestant, tapes, limit
         self._steps = ALL_STEPS if limit == math.inf else STEPS_IN_LIMIT
-        self._fired = [np.empty(0, FIRED)]
-        self.timer = contestant.new(UNIT, 0, tapes.size, counting=counting)
-        self.loop = loop_for(self.timer, tapes.buffers, self._take, clock, steps=self._steps)
-        self.loop.tick(0)  # compiles it outside the tasks; the other loops are compiled already
+        self._fired = fired = [np.empty(0, FIRED)]
 
-    def _take(self, rows: Rows) -> None:
-        self._fired.append(rows.copy())
+        def take(rows: Rows) -> None:  # not a method: a cycle would keep millions of objects
+            fired.append(rows.copy())
+
+        self.timer = contestant.new(UNIT, 0, tapes.size, counting=counting)
+        self.loop = loop_for(self.timer, tapes.buffers, take, clock, steps=self._steps)
+        self.loop.tick(0)  # compiles it outside the tasks; the other loops are compiled already
 
     def run(self, task: Task) -> tuple[int, float]:
         """Run a task; returns its operations and seconds. Raises OverBudgetError."""
