@@ -84,7 +84,7 @@ def browser(session: nox.Session) -> None:
     if chromium is None:
         session.skip("chromium is missing (apt-get install chromium); the page was not tested")
     session.install(*QUIETLY, "-e", ".[test,browser]")
-    tests = ("-m", "browser", "tests/reports/test_browser.py")
+    tests = ("-m", "browser", "tests/reports")
     session.run("pytest", *tests, *session.posargs, env={"CHROMIUM": chromium})
 
 
