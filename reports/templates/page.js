@@ -191,7 +191,7 @@ function show(form) {
   document.getElementById("ranking").replaceChildren(...(rows.length ? [element("thead", head), element("tbody", rows)] : []));
   document.getElementById("basis").textContent = found.own
     ? "The cost is the median CPU time of the replay for each operation, expiries included. Memory is that of a timer with room for the most timers that were pending at once."
-    : `${grouped(Math.round(found.setting.pending))} timers are pending on average: the rate times the mean time in the timer. The cost of a second: a start and a cancel for ${percent(found.setting.share)} of the timers, a start and an expiry for the others, and ${grouped(Math.round(found.setting.steps))} steps of the clock, each measured with as many timers pending and random delays. If all your delays are equal, ordered-list and duration-lists cost less: replay a log to see.`;
+    : `${grouped(Math.round(found.setting.pending))} timers are pending on average: the rate times the mean time in the timer. The cost of a second: a start and a cancel for ${percent(found.setting.share)} of the timers, a start and an expiry for the others, and ${grouped(Math.round(found.setting.steps))} steps of the clock, each measured with as many timers pending. Delays were random; with equal ones, ordered-list and duration-lists cost less.`;
 }
 
 const pythonic = (number) => number.toLocaleString("en").replaceAll(",", "_");

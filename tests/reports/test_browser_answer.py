@@ -27,8 +27,8 @@ REPLAYED = (
 MODELLED = (
     "{} timers are pending on average: the rate times the mean time in the timer. The cost of a"
     " second: a start and a cancel for {} % of the timers, a start and an expiry for the others,"
-    " and {} steps of the clock, each measured with as many timers pending and random delays. If"
-    " all your delays are equal, ordered-list and duration-lists cost less: replay a log to see."
+    " and {} steps of the clock, each measured with as many timers pending. Delays were"
+    " random; with equal ones, ordered-list and duration-lists cost less."
 )
 
 NOT_MEASURED = "o timer in this run that is precise enough was measured in this case. Choose"
