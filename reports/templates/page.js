@@ -187,7 +187,7 @@ function show(form) {
     row.append(...cells.map((cell, i) => element("td", cell, cell === bar ? { class: "bars" } : { class: i < cells.length - 2 ? "number" : "" })));
     return row;
   });
-  const head = element("tr", headings.map((heading, i) => element("th", heading, { scope: "col", class: i && i < headings.length - 2 ? "number" : "" })));
+  const head = element("tr", headings.map((heading, i) => element("th", heading, { scope: "col", class: i === 2 ? "bars" : i && i < headings.length - 2 ? "number" : "" })));
   document.getElementById("ranking").replaceChildren(...(rows.length ? [element("thead", head), element("tbody", rows)] : []));
   document.getElementById("basis").textContent = found.own
     ? "The cost is the median CPU time of the replay for each operation, expiries included. Memory is that of a timer with room for the most timers that were pending at once."

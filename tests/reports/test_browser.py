@@ -199,6 +199,9 @@ def test_it_is_short_when_it_is_opened(opened):
 def test_it_fits_a_phone(opened):
     page = opened("full", width=390)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    head, *rows = page.locator("#ranking tr").all()
+    shown = "of => of.filter(one => one.offsetWidth).length"
+    assert head.locator("th").evaluate_all(shown) == rows[0].locator("th, td").evaluate_all(shown)
     sizes = page.locator(".chart svg text").evaluate_all(
         "of => of.map(text => parseFloat(getComputedStyle(text).fontSize)"
         " * text.ownerSVGElement.getScreenCTM().a)"
