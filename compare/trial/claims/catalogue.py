@@ -142,9 +142,10 @@ CLAIMS: Sequence[Claim] = (
         "Python, so only ratios compare: 2.6 and 4.2 there.",
         purgatories.DESIGN_TRIALS,
         "What a design can sustain lies between the highest rate that it sustained and the first "
-        "that was too much. Holds if that of the new design is at least twice that of the old at "
-        "both loads; holds only for the load at which it is; not decided if it may be either.",
-        purgatories.saturation_doubles,
+        "that was too much. Holds if the new design sustains at least half as many times the rate "
+        "of the old one as claimed, at both loads; holds only for the load at which it does; not "
+        "decided if it may be either.",
+        purgatories.saturates_later,
         ("sustained", "too_many", "cpu_us", "gc_us", "peak_bytes"),
     ),
     Claim(
@@ -302,8 +303,8 @@ CLAIMS: Sequence[Claim] = (
         "that finds an open connection.",
         requests.REQUESTS,
         "Holds if the share of a timeout in an aiohttp request is within a factor of two of that; "
-        "holds only for a bare stream if it is so there alone; not decided if the middle half of "
-        "the rounds differ in that.",
+        "holds only for a bare stream if it is so there alone; not decided if the interval of the "
+        "median of the rounds includes a bound.",
         requests.saves_a_seventh,
     ),
     Claim(
