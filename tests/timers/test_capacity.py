@@ -196,6 +196,21 @@ def test_nothing_is_reserved_where_addresses_count_as_memory(
     assert memory.is_reserved(memory.zeros(memory.RESERVED_FROM, np.uint8)) == is_free
 
 
+@can_reserve
+@pytest.mark.parametrize("limited", ["RLIMIT_AS", "RLIMIT_DATA"])
+def test_nothing_is_reserved_where_addresses_are_limited(
+    limited: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reservation would leave the rest of the program what the limit has beyond it."""
+    resource = pytest.importorskip("resource")
+    limits = {getattr(resource, limited): 1 << 40}
+    infinite = resource.RLIM_INFINITY
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda which: (limits.get(which, infinite), infinite)
+    )
+    assert not memory.is_reserved(memory.zeros(memory.RESERVED_FROM, np.uint8))
+
+
 LIMITED = """
 import resource, numpy as np
 from timers import CascadingWheel

@@ -3,7 +3,7 @@
 A long array starts a range of addresses that is reserved for all it may ever need. The system
 provides a page of memory when it is first used, so the rest of the range costs nothing. Such an
 array grows without a copy: the longer array has the same memory. Where a reservation costs
-something, because addresses are limited (`ulimit -v`) or count as memory
+something, because addresses are limited (`ulimit -v` or `-d`) or count as memory
 (`vm.overcommit_memory=2`), and on Windows, arrays are copied when they grow.
 """
 
@@ -70,7 +70,8 @@ def is_free() -> bool:
     with suppress(OSError):  # not on macOS
         if OVERCOMMIT.read_text(encoding="ascii").strip() == NEVER:
             return False
-    return resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
+    limits = resource.RLIMIT_AS, resource.RLIMIT_DATA  # both count what is reserved
+    return all(resource.getrlimit(limit)[0] == resource.RLIM_INFINITY for limit in limits)
 
 
 def is_reserved(array: Array) -> bool:
