@@ -31,7 +31,7 @@ WITHIN = {
     "0 to 10ms late": {"hashed-wheel (tick=10ms)"},
     LATE: {"hashed-wheel (tick=10ms)", "hashed-wheel"},
 }
-"""What may be asked for, and the inexact timers that are as precise."""
+"""The precisions on offer, and the inexact timers that keep each."""
 
 INEXACT = set().union(*WITHIN.values())
 

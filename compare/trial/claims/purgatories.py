@@ -85,15 +85,15 @@ def _designs(quick: bool) -> Iterator[Row]:
 
 
 def _processors(rows: Sequence[Trial]) -> float:
-    """How many processors the trials in which a design did not keep up had, in the median."""
+    """The median number of processors that trials had in which a design did not keep up."""
     failed = [row for row in rows if not keeps_up(row) and row["cpu_us"]]
     shares = [float(row["cpu_us"] * row["achieved"] / 1e6) for row in failed]
     return median(shares) if shares else math.inf  # it ended with an error
 
 
 SATURATED = 0.7
-"""A design that cannot keep up with a rate takes at least so many processors. With fewer, the
-rate may not have been too much.
+"""The processors from which on a design counts as saturated. With fewer, the machine may have been
+too busy, rather than the rate too high.
 """
 
 DESIGN_TRIALS = Experiment(

@@ -152,7 +152,7 @@ def saves_a_seventh(found: Figures) -> Verdict:
     text = f"A request takes {text}."
 
     def near(who: str) -> bool:
-        # The true median is less than the root of n places from the middle one, with over 90 %.
+        # The true median is within sqrt(n) places of the middle one with a probability over 90 %.
         place, reach = len(shares[who]) // 2, isqrt(len(shares[who]))
         middle = shares[who][max(place - reach, 0) : place + reach + 1]
         answers = {CLAIMED / 2 <= share <= 2 * CLAIMED for share in middle}

@@ -84,7 +84,7 @@ REFUSED = {
         " shows how it is read)",
     ),
 }
-"""What is in a file that is not a log, and what is said of it, with the option that helps."""
+"""The contents of a file that is not a log, and the message, with the option that helps."""
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -228,7 +228,7 @@ def designs(low, high):
 
 
 def limits(saved, price, pending=5000):
-    """What limits of 1 000 and 10 000 save and cost."""
+    """The savings and the price of limits of 1 000 and 10 000."""
     return table(
         *(
             ("old design", metric, limit, value)
