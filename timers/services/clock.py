@@ -87,14 +87,12 @@ class ManualClock:
             raise TimeRangeError(f"advance by {seconds} would pass the end of the clock")
         self._advance(duration)
 
-    def _jump(self, duration: int | None) -> bool:
-        """Move on by `duration`, or to the next deadline of a service if that is earlier; False
+    def _jump(self, moment: int | None) -> bool:
+        """Move on to `moment`, or to the next deadline of a service if that is earlier; False
         without either.
         """
         moments = [service._next_moment() for service in self._alive()]
-        targets = [moment for moment in moments if moment is not None]
-        if duration is not None:
-            targets.append(self._now + duration)
+        targets = [each for each in (moment, *moments) if each is not None]
         if targets:
             self._advance(max(min(*targets, LIMIT) - self._now, 0))
         return bool(targets)

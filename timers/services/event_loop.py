@@ -2,12 +2,9 @@
 
 Everything that asyncio builds on these two (`asyncio.timeout`, `sleep`, `wait_for`, and the
 libraries on top) uses the timer without a changed line. Of the loop, only documented methods are
-overridden and used. It knows one call itself, the alarm at the next expiry of the timer. The
-`call_later` and `call_at` of a loop call each other through `self`, in CPython and uvloop in
-opposite directions; so both pass the alarm on.
-
-The alarm appends what is due to what the loop has ready, with `call_soon`. So no call overtakes
-what was ready before it, even if the callbacks in between take longer than its delay.
+overridden and used. What is due when it is asked for goes to the loop itself, and so does the alarm
+of the timer (`timers.services.loop_driver`). The `call_later` and `call_at` of a loop call each
+other through `self`, in CPython and uvloop in opposite directions; so both pass such calls on.
 """
 
 import asyncio
@@ -16,19 +13,24 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import cache
-from math import ceil
+from math import inf, nextafter
 from typing import Any
 
 from timers.errors import ParameterError
 from timers.limits import LIMIT
 from timers.protocol import Timer
 from timers.schemes.cascading_wheel import CascadingWheel
-from timers.services.async_timer import LoopDriver
 from timers.services.clock import NS_PER_S, QUICK_DURATION, Clock, ManualClock, seconds_ns
+from timers.services.loop_driver import LoopDriver
 from timers.services.pending import BATCH, CANCELLED, DUE, PENDING, STARTED, UNFILED
 from timers.validation import shown
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
+AT_ONCE_S = 1e-6
+"""A delay that has passed when the loop looks at its calls."""
+
+_NOTHING = object()
 
 
 def wheel_event_loop(
@@ -94,6 +96,7 @@ class WheelHandle(asyncio.TimerHandle):
         """Cancel the call. O(1)."""
         loop = self._loop
         if loop.debugging and not self._cancelled:
+            self._cancelled = True
             self._repr = repr(self)  # as asyncio does: the callback is dropped
         if self._state == PENDING:
             self._state, self._cancelled, handle = CANCELLED, True, self._handle
@@ -123,17 +126,28 @@ class _WheelLoop(asyncio.AbstractEventLoop):
             self.time = lambda: clock.now() / NS_PER_S  # type: ignore[method-assign]
         super().__init__(*arguments)
         self._jumps = isinstance(clock, ManualClock) and clock.autojump
+        self._has_clock = clock is not None
+        self._passing: Any = _NOTHING  # the callback that goes to the loop itself
         self.debugging = self.get_debug()
         self.make_another: LoopFactory | None = None
         self._is_taken = False
         try:
-            self._driver = LoopDriver(
-                timer, unit_ns, self, self._pass_on, "Event loop", max_pending
+            self.driver = LoopDriver(
+                timer,
+                unit_ns,
+                self,
+                self._run_next,
+                self._pass,
+                "Event loop",
+                max_pending,
+                clock,
             )
         except BaseException:
             super().close()
             raise
-        self.wheel = self._driver.pending
+        self.wheel = self.driver.pending
+        if self._jumps:
+            arguments[0].driver = self.driver
 
     def __call__(self) -> asyncio.AbstractEventLoop:
         """As a loop factory: this loop, and afterwards others of its kind."""
@@ -146,21 +160,38 @@ class _WheelLoop(asyncio.AbstractEventLoop):
         self, delay: Any, callback: Any, *args: Any, context: Any = None
     ) -> Any:
         """As in asyncio; the call goes into the timer."""
-        if callback is self._driver.turn:
+        if callback is self._passing:
             return super().call_later(delay, callback, *args, context=context)
         if delay is None:
             raise TypeError("delay must not be None")
-        return self._call_at(self.time() + delay, callback, args, context)
+        when = self.time() + delay
+        if delay <= AT_ONCE_S:
+            return self._pass(when, callback, *args, context=context)
+        return self._call_at(when, callback, args, context)
 
     def call_at(  # type: ignore[override]  # the same
         self, when: Any, callback: Any, *args: Any, context: Any = None
     ) -> Any:
         """As in asyncio; the call goes into the timer."""
-        if callback is self._driver.turn:
+        if callback is self._passing:
             return super().call_at(when, callback, *args, context=context)
         if when is None:
             raise TypeError("when cannot be None")
         return self._call_at(when, callback, args, context)
+
+    def _pass(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        """The loop's own `call_at`."""
+        if self._has_clock:
+            when = nextafter(when, -inf)  # as the alarm
+        former = self._passing
+        try:
+            self._passing = callback
+            handle: Any = super().call_at(when, callback, *args, context=context)
+        finally:
+            self._passing = former
+        if self.debugging and (places := getattr(handle, "_source_traceback", None)):
+            del places[-2:]  # frames of ours
+        return handle
 
     def _call_at(self, when: float, callback: Any, args: Any, context: Context | None) -> Any:
         if self.debugging:
@@ -185,34 +216,39 @@ class _WheelLoop(asyncio.AbstractEventLoop):
             with suppress(MemoryError):  # the next turn tries again, and raises it
                 wheel.apply()
         if moment < wheel.alarm or wheel.guarded:
-            self._add(handle)
-        else:
-            wheel.new.append(handle)
+            return self._add(handle)
+        wheel.new.append(handle)
         return handle
 
-    def _add(self, handle: Any) -> None:
-        """Take a call that is the earliest, or may have to be refused."""
+    def _add(self, handle: Any) -> Any:
+        """Take a call that is the earliest, or may have to be refused; or pass it to the loop."""
         wheel = self.wheel
         if wheel.closed:
             raise RuntimeError("Event loop is closed")
+        if handle._moment <= wheel.now():
+            call = handle._when, handle._callback, *handle._args
+            return self._pass(*call, context=handle._context)
         if wheel.is_full():
             wheel.refuse_more()
         wheel.add([handle])
+        return handle
 
-    def _pass_on(self) -> None:
-        """Append what is due to what is ready."""
-        due: Any = self.wheel.due
-        while due:
-            handle = due[0]
-            if handle._state == PENDING and handle._handle == DUE:
-                handle._state = STARTED
-                self.wheel.filed -= 1
-                handle._ready = self.call_soon(
-                    handle._callback, *handle._args, context=handle._context
-                )
-                if self.debugging:  # the place that asked for the call, not this one
-                    handle._ready._source_traceback = handle._source_traceback
-            due.popleft()
+    def _run_next(self) -> None:
+        """Run the first call that is due, unless it was cancelled."""
+        wheel: Any = self.wheel
+        handle = wheel.due[0]
+        starts = handle._state == PENDING and handle._handle == DUE
+        if starts:
+            handle._state = STARTED
+            wheel.filed -= 1
+        wheel.due.popleft()
+        if not starts:
+            return
+        if self.debugging:  # the loop reports slow calls, and where they were asked for
+            handle._ready = self.call_soon(handle._callback, *handle._args, context=handle._context)
+            handle._ready._source_traceback = handle._source_traceback
+        else:
+            handle._run()
 
     def shutdown_default_executor(self, *arguments: Any, **keywords: Any) -> Any:
         """As in asyncio, but without its timeout in virtual time, where it would pass at once."""
@@ -223,7 +259,7 @@ class _WheelLoop(asyncio.AbstractEventLoop):
     def close(self) -> None:
         """As in asyncio; pending calls never run."""
         if not self.is_closed() and not self.is_running():
-            self._driver.close()
+            self.driver.close()
         super().close()
 
     def set_debug(self, enabled: bool) -> None:
@@ -240,13 +276,15 @@ def _wheel_class(base: Any) -> Any:
 
 def _moment_of(when: Any) -> int:
     """A loop's time in nanoseconds, within the range; infinity is its end."""
-    if when == float("inf"):
-        return LIMIT
+    if when in (inf, -inf):
+        return LIMIT if when > 0 else 0
     return min(max(seconds_ns(when, "when", "seconds"), 0), LIMIT)
 
 
 class _JumpingSelector(selectors.DefaultSelector):
     """Moves the clock instead of waiting for time to pass."""
+
+    driver: LoopDriver
 
     def __init__(self, clock: Any) -> None:
         super().__init__()
@@ -257,5 +295,6 @@ class _JumpingSelector(selectors.DefaultSelector):
         events = super().select(0)
         if events or timeout == 0:
             return events
-        jumped = self._clock._jump(None if timeout is None else max(ceil(timeout * NS_PER_S), 1))
+        # The alarm's own moment, as the timeout is a float.
+        jumped = self._clock._jump(self.driver.moment)
         return super().select(0 if jumped else timeout)

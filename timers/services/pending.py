@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from itertools import repeat
 from operator import attrgetter
-from threading import get_ident
 from typing import Any, NoReturn
 
 import numpy as np
@@ -109,7 +108,7 @@ class Pending:
         self.max_pending = max_pending
         self.guarded = max_pending is not None  # whether new calls have to be checked
         # Otherwise the first caller to use it would wait, and all others for the lock.
-        load_code(timer, "move_all", "schedule_many", "cancel_many", "advance", "next_expiry")
+        load_code(timer, "move_all", "schedule_many", "cancel_many", "advance", "next_wakeup")
         self.clock, self.now, self.wake, self.name = clock, clock.now, wake, name
         self.start_unit = timer.now
         self.origin = self.latest = clock.now()  # the latest moment to which the timer was advanced
@@ -123,7 +122,7 @@ class Pending:
         self.busy = False  # whether a frame below uses the timer
         self.unsettled = False  # whether an `advance` was interrupted
         self.shared = shared
-        self.thread: int | None = None  # the only one that may use it, if it is not shared
+        self.check_thread: Callable[[], object] = _any_thread  # refuses another than the loop's
         self.renew_lock()
         _owners[id(timer)] = self
 
@@ -201,8 +200,6 @@ class Pending:
             if all(entry._state != PENDING for entry in entries):
                 return
             self.refuse()
-        if self.thread is not None:
-            self.check_thread()
         new, alarm = self.new, self.alarm
         for entry in entries:
             if entry._state == PENDING:
@@ -259,22 +256,16 @@ class Pending:
             self.remove(handle)
         return True
 
-    def check_thread(self) -> None:
-        """Refuse a thread that may not use the service."""
-        if self.thread is not None and self.thread != get_ident():
-            raise ServiceStateError(
-                f"an {self.name} is used by the thread of its loop alone; "
-                "other threads use loop.call_soon_threadsafe"
-            )
-
-    def apply(self) -> None:
-        """Bring the timer up to date, unless a frame below uses it."""
+    def apply(self, now: int = -1) -> None:
+        """Bring the timer up to date, unless a frame below uses it: except for what is due `now`,
+        which never enters it.
+        """
         if self.busy:
             return
         self.check_thread()
         try:
             self.busy = True
-            self._apply()
+            self._apply(now)
         finally:
             self.busy = False
 
@@ -294,37 +285,46 @@ class Pending:
             raise ClockError(f"the clock stepped back from {self.latest} to {now}")
         try:
             self.busy = True
-            self._apply()
+            self._apply(now)
             unit = min((now - self.origin) // self.unit_ns, LIMIT - self.start_unit)
             self.latest, self.unsettled = now, True
-            timer, target, arrived = self.timer, self.start_unit + unit, True
+            timer, target, reached = self.timer, self.start_unit + unit, now
             handles = timer.advance(target, BATCH).handles.tolist()
             if len(handles) == BATCH:
                 handles += timer.advance(timer.now).handles.tolist()
-                arrived = timer.now == target
-            self._take(handles)
+                if timer.now < target:
+                    reached = self.moment_of(timer.now)
+            self._take(handles, reached)
             self.unsettled = False
-            return arrived
+            return reached == now
         finally:
             self.busy = False
 
-    def next_moment(self) -> int | None:
-        """The moment at which the next call in the timer is due; None if there is none.
+    def next_moment(self, now: int) -> int | None:
+        """The moment at which the driver has to look next; None if nothing is pending.
 
-        The alarm is set for it.
+        That is when the next call is due, or earlier: when the timer has to move calls to a finer
+        wheel. To search a wheel's slot for its earliest call could take milliseconds. The alarm is
+        set for that moment.
         """
         while True:
-            self.apply()
+            self.apply(now)
             try:
                 self.busy = True
-                expiry, moment = self.timer.next_expiry(), None
+                wakeup = self.timer.next_wakeup()
             finally:
                 self.busy = False
-            if expiry is not None:
-                moment = self.origin + (expiry - self.start_unit) * self.unit_ns
+            moments = [entry._moment for entry in (*self.due, *self.new)]  # due now, or soon
+            if wakeup is not None:
+                moments.append(self.moment_of(wakeup))
+            moment = min(moments, default=None)
             self.alarm = self.alarm_for(moment)
-            if not self.new:  # otherwise they came before the alarm was set
+            if not self.new or now >= self.alarm:  # otherwise they came before the alarm was set
                 return moment
+
+    def moment_of(self, unit: int) -> int:
+        """The moment at which a unit of the timer begins."""
+        return self.origin + (unit - self.start_unit) * self.unit_ns
 
     def alarm_for(self, moment: int | None) -> int:
         """The alarm if the driver looks next at the beginning of a unit: calls that are due before
@@ -338,7 +338,7 @@ class Pending:
 
     # While `busy`
 
-    def _apply(self) -> None:
+    def _apply(self, now: int = -1) -> None:
         if self.unsettled:
             for entry in [each for each in self.calls if each is not None]:
                 if entry._state == PENDING and entry._handle > 0:
@@ -348,10 +348,9 @@ class Pending:
             self.timer.cancel_many(np.array(gone, np.int64))
             del self.gone[: len(gone)]
         if new := self.new.copy():
-            self._file(
-                [each for each in new if not (each._state or each._handle)]
-            )  # PENDING, UNFILED
-            del self.new[: len(new)]
+            # PENDING and UNFILED
+            self._file([e for e in new if e._moment > now and not (e._state or e._handle)])
+            self.new[: len(new)] = [e for e in new if not (e._state or e._handle)]
 
     def _file(self, entries: list[Entry]) -> None:
         """Schedule entries."""
@@ -366,6 +365,8 @@ class Pending:
             calls[place] = entry
             if not entry._handle:
                 self.filed += 1
+            else:  # it was moved while it was taken from `new`, and came twice
+                self.remove(entry._handle)
             entry._handle = handle
             # Whoever changed the entry before this could not tell by its handle.
             if entry._state != PENDING:
@@ -374,9 +375,12 @@ class Pending:
             elif entry._moment != moment:
                 self.move(entry, entry._moment)
 
-    def _take(self, handles: list[int]) -> None:
-        """Append to `due` what the timer has returned: within a unit, by nanoseconds."""
-        calls, due = self.calls, []
+    def _take(self, handles: list[int], reached: int) -> None:
+        """Append to `due` what the timer has returned, and what is new and due at the moment that
+        it has reached: by nanoseconds.
+        """
+        calls = self.calls
+        due = [each for each in self.new if each._moment <= reached and not each._handle]
         for handle in handles:
             place = handle & PLACE_MASK
             entry = calls[place] if place < len(calls) else None
@@ -384,13 +388,21 @@ class Pending:
             # been filed again since.
             if entry is not None and entry._handle == handle:
                 due.append(entry)
-        due.sort(key=_moment_of)
-        self.due.extend(due)
+        if self.due:  # not all of it has run
+            self.due = deque(sorted([*self.due, *due], key=_moment_of))
+        else:
+            due.sort(key=_moment_of)
+            self.due.extend(due)
         for entry in due:
             handle = entry._handle
-            if handle > 0:  # it was not moved meanwhile
+            if handle > 0:
                 entry._handle = DUE
                 calls[handle & PLACE_MASK] = None
+            elif entry._moment <= reached and not (entry._state or handle):
+                self.filed += 1
+                entry._handle = DUE
+        if new := self.new.copy():
+            self.new[: len(new)] = [each for each in new if not each._handle]
 
     def _units_of(self, moments: list[int]) -> Int64s:
         """For each moment, the first unit that does not begin before it."""
@@ -404,6 +416,10 @@ class Pending:
             return self._units_of([min(moment, LIMIT) for moment in moments])
         except SystemError as error:  # of a ufunc without memory
             raise MemoryError(str(error)) from None
+
+
+def _any_thread() -> None:
+    """The check of the thread for a service that all threads may use."""
 
 
 class _NoLock(nullcontext[None]):

@@ -233,8 +233,9 @@ class SystemTimer(CallScheduler):
                 arrived = pending.collect(now)
             while pending.due:
                 self._run_next()
+        now = pending.now()
         with pending.lock:
-            moment = pending.next_moment()
+            moment = pending.next_moment(now)
             self._next_due = NEVER if moment is None else moment
         return moment
 
@@ -264,9 +265,9 @@ class SystemTimer(CallScheduler):
     def _next_moment(self) -> int | None:
         if self._pending.is_held:
             raise ServiceStateError("the clock cannot advance while its SystemTimer is updated")
+        now = self._pending.now()
         with self._pending.lock:
-            moment = self._pending.next_moment()
-            return self._pending.latest if self._pending.due else moment
+            return self._pending.next_moment(now)
 
     def _run_due(self) -> int:
         return self._advance(self._pending.now())

@@ -51,7 +51,7 @@ def recording(test_loop):
             return super()._call_at(when, *call)
 
         def call_at(self, when, callback, *args, context=None):
-            asked = len(self._timers) + (callback is not self._driver.turn)
+            asked = len(self._timers) + (callback is not self._passing)
             handle = super().call_at(when, callback, *args, context=context)
             del self._timers[asked:]
             return handle

@@ -317,9 +317,9 @@ def test_debug_mode_names_the_slow_callback_and_where_it_was_asked_for(caplog):
 
 
 def test_a_timer_that_fails_in_the_wait_is_reported():
-    """`next_expiry`, which decides how long to wait."""
+    """`next_wakeup`, which decides how long to wait."""
     wheel, errors, ran = Interposed(CascadingWheel()), Recorder(), threading.Event()
-    wheel.before["next_expiry"] = raising(MemoryError("no memory"))
+    wheel.before["next_wakeup"] = raising(MemoryError("no memory"))
     with SystemTimer(wheel, on_error=errors) as timer:
         timer.schedule_after(0, ran.set)
         assert ran.wait(10)

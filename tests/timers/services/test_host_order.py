@@ -2,19 +2,22 @@
 
 import asyncio
 import random
+from functools import partial
 
 import pytest
 
 from tests.timers.services.loops import JumpingLoop
-from timers import CascadingWheel
+from timers import DelayQueue
 from timers.services import AsyncTimer, wheel_event_loop
 
-US = 1000  # nanoseconds: the order of equal deadlines is undefined, so few are equal
+US = 1000  # nanoseconds
 
 
 class Host:
     """A model: each turn of the loop first appends the alarm, if it is due, to what is ready, and
-    then runs what was ready. The alarm appends the calls that are due.
+    then runs what was ready. The alarm runs the calls that were due when it was set, or are due at
+    its moment; the next alarm is set behind them. The timer has no slots that open before a call
+    is due.
     """
 
     def __init__(self):
@@ -25,22 +28,31 @@ class Host:
 
     def call_later(self, delay, function):
         self.calls.append((self.now + delay, len(self.calls), function))
-        if self.alarm is None or self.now + delay < self.alarm:
-            self.alarm = self.now + delay
+        if not self.turning and (self.alarm is None or self.now + delay < self.alarm):
+            self.set_alarm()
 
-    def turn(self):
-        due = sorted(call for call in self.calls if call[0] <= self.now)
-        self.calls = [call for call in self.calls if call not in due]
-        self.ready += [function for *_, function in due]
+    turning = False
+
+    def set_alarm(self):
         self.alarm = min((moment for moment, *_ in self.calls), default=None)
+        self.until = None if self.alarm is None else max(self.alarm, self.now)
+
+    def turn(self, until):
+        self.turning = True
+        due = sorted(call for call in self.calls if call[0] <= until)
+        self.calls = [call for call in self.calls if call not in due]
+        for *_, function in due:
+            function()
+        self.turning = False
+        self.set_alarm()
 
     def run(self):
         while self.ready or self.calls:
             if not self.ready:
                 self.now = max(self.now, self.alarm)
             if self.alarm is not None and self.alarm <= self.now:
+                self.ready.append(partial(self.turn, self.until))
                 self.alarm = None
-                self.ready.append(self.turn)
             for _ in range(len(self.ready)):
                 self.ready.pop(0)()
 
@@ -64,7 +76,7 @@ class OnALoop:
         self._call_later(delay / 1e6, function)
 
 
-def program(host, seed):
+def program(host, seed, durations=(0, 0, 0, 1000, 3000, 9000)):
     """A random program of callbacks that take time, and ask for others; what ran, and when."""
     dice, ran = random.Random(seed), []
 
@@ -75,15 +87,19 @@ def program(host, seed):
         if dice.random() < 0.5:
             host.call_soon(function)
         else:
-            host.call_later(dice.randrange(1, 12_000), function)
+            moment = host.now + dice.randrange(2, 12_000)
+            while moment in taken:  # the order of equal deadlines is undefined
+                moment += 1
+            taken.add(moment)
+            host.call_later(moment - host.now, function)
 
     def run(name, depth):
         ran.append((name, host.now))
-        host.now += dice.choice((0, 0, 0, 1000, 3000, 9000))
+        host.now += dice.choice(durations)
         for _ in range(dice.randrange(3) if depth else 0):
             ask(depth - 1)
 
-    names = []
+    names, taken = [], set()
     for _ in range(8):
         ask(4)
     return ran
@@ -96,22 +112,33 @@ def expected(seed):
     return ran
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_a_wheels_loop_keeps_the_order_of_the_host(seed):
-    loop = wheel_event_loop(base=JumpingLoop, unit_ns=US)()
-    ran = program(OnALoop(loop, loop.call_later), seed)
+def on_a_loop(loop, seed, **options):
+    """What the program does on a loop."""
+    ran = program(OnALoop(loop, loop.call_later), seed, **options)
     loop.call_later(100, loop.stop)
     loop.run_forever()
     loop.close()
-    assert ran == expected(seed)
     assert len(ran) >= 8
+    return ran
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_wheels_loop_keeps_the_order_of_asyncio_if_callbacks_take_no_time(seed):
+    loop = wheel_event_loop(base=JumpingLoop, unit_ns=US)()
+    assert on_a_loop(loop, seed, durations=[0]) == on_a_loop(JumpingLoop(), seed, durations=[0])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_wheels_loop_keeps_the_order_of_the_host(seed):
+    loop = wheel_event_loop(DelayQueue, base=JumpingLoop, unit_ns=US)()
+    assert on_a_loop(loop, seed) == expected(seed)
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_an_async_timer_keeps_the_order_of_the_host(seed):
     async def main():
         loop = asyncio.get_running_loop()
-        async with AsyncTimer(CascadingWheel(), unit_ns=US) as timer:
+        async with AsyncTimer(DelayQueue(), unit_ns=US) as timer:
             ran = program(OnALoop(loop, timer.schedule_after), seed)
             await asyncio.sleep(100)
         return ran

@@ -244,9 +244,11 @@ class OnALoop(Setting):
     def turn(self, driver):
         """What the loop does when a second has passed."""
         self.loop.now += 1
+        now = round(self.loop.now * 1e9)
         if driver._alarm is not None:
             driver._alarm.cancel()
-        driver.turn()
+            driver._alarm = None
+        driver._turn(now)
 
 
 class CallsOfAnAsyncTimer(OnALoop, Calls):
@@ -257,7 +259,7 @@ class CallsOfAnAsyncTimer(OnALoop, Calls):
 
     def fill(self):
         super().fill()
-        self.service._driver.turn()
+        self.service._driver._turn(0)
 
     def check(self, lost=0, extra=0):
         super().check(lost, extra)
@@ -436,7 +438,7 @@ METHODS = {
     "TimerHandle.cancel": (Handles, lambda s: s.handles["due 1"].cancel(), 0, 0),
     "TimerHandle.cancel a new one": (Handles, lambda s: s.handles["new 1"].cancel(), 0, 0),
     "loop.close": (HandlesOfAStoppedLoop, lambda s: s.loop.close(), 0, 0),
-    "turn of the loop": (Handles, lambda s: s.turn(s.loop._driver), 1, 0),
+    "turn of the loop": (Handles, lambda s: s.turn(s.loop.driver), 1, 0),
     "try_complete_else_watch": (Operations, Operations.watch_new, 1, 1),
     "try_complete_else_watch_many": (Operations, Operations.watch_many, 3, 3),
     "check_and_complete": (Operations, lambda s: s.purgatory.check_and_complete("all"), 1, 0),

@@ -22,7 +22,7 @@ from tests.timers.services.cases import (
     in_thread,
     manual,
 )
-from timers import CascadingWheel
+from timers import CascadingWheel, DelayQueue
 from timers.errors import ClockError
 from timers.services import (
     ServiceClosedError,
@@ -101,15 +101,15 @@ def take_turn(service):
 
 
 def test_a_call_that_comes_while_the_driver_prepares_to_sleep_is_seen():
-    timer = Interposed(CascadingWheel())
+    timer = Interposed(DelayQueue())
     _, service = caller_driven(timer)
     service.schedule_after(10, print)
-    timer.after["next_expiry"] = lambda: service.schedule_after(1, print)
+    timer.after["next_wakeup"] = lambda: service.schedule_after(1, print)
     assert take_turn(service) == 1000 * MS
 
 
 def test_only_an_earlier_deadline_rings_the_bell():
-    _, service = caller_driven()
+    _, service = caller_driven(DelayQueue())  # has no slots that open earlier
     service.schedule_after(1, print)
     moved = service.schedule_after(10, print)
     assert take_turn(service) == 1000 * MS
@@ -189,7 +189,7 @@ def test_a_finalizer_may_close_the_service_while_it_is_driven(driven):
             drive(0)
         answers.append("refused")
 
-    call = service.schedule_after(0, print)
+    call = service.schedule_after(1, print)
     timer.after["schedule_many"] = finalizer
     in_thread(drive, 0)
     assert answers == [1, False, "refused"]
