@@ -2,8 +2,8 @@
 
 Everything that asyncio builds on these two (`asyncio.timeout`, `sleep`, `wait_for`, and the
 libraries on top) uses the timer without a changed line. Of the loop, only documented methods are
-overridden and used. What is due when it is asked for goes to the loop itself, and so does the alarm
-of the timer (`timers.services.loop_driver`). The `call_later` and `call_at` of a loop call each
+overridden and used. What is due at once or soon goes to the loop itself, and so does the alarm of
+the timer (`timers.services.loop_driver`). The `call_later` and `call_at` of a loop call each
 other through `self`, in CPython and uvloop in opposite directions; so both pass such calls on.
 """
 
@@ -27,8 +27,13 @@ from timers.validation import shown
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
+SHORT_S = 0.01
+"""Calls up to this delay go to the loop itself. So few are pending at a time that its heap is the
+better place, even if they are cancelled: their way is shorter, and no unit delays them.
+"""
+
 AT_ONCE_S = 1e-6
-"""A delay that has passed when the loop looks at its calls."""
+"""The same on a clock of its own: a delay that has passed when the loop looks at its calls."""
 
 _NOTHING = object()
 
@@ -127,6 +132,7 @@ class _WheelLoop(asyncio.AbstractEventLoop):
         super().__init__(*arguments)
         self._jumps = isinstance(clock, ManualClock) and clock.autojump
         self._has_clock = clock is not None
+        self._short = SHORT_S if clock is None else AT_ONCE_S
         self._passing: Any = _NOTHING  # the callback that goes to the loop itself
         self.debugging = self.get_debug()
         self.make_another: LoopFactory | None = None
@@ -165,7 +171,7 @@ class _WheelLoop(asyncio.AbstractEventLoop):
         if delay is None:
             raise TypeError("delay must not be None")
         when = self.time() + delay
-        if delay <= AT_ONCE_S:
+        if delay <= self._short:
             return self._pass(when, callback, *args, context=context)
         return self._call_at(when, callback, args, context)
 
@@ -225,7 +231,7 @@ class _WheelLoop(asyncio.AbstractEventLoop):
         wheel = self.wheel
         if wheel.closed:
             raise RuntimeError("Event loop is closed")
-        if handle._moment <= wheel.now():
+        if handle._moment <= wheel.now() + self._short * NS_PER_S:
             call = handle._when, handle._callback, *handle._args
             return self._pass(*call, context=handle._context)
         if wheel.is_full():

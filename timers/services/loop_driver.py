@@ -52,8 +52,7 @@ class LoopDriver:
         clock: Clock | None = None,
     ) -> None:
         self._loop, self._run_next, self._call_at = loop, run_next, call_at
-        self._alarm: asyncio.TimerHandle | None = None
-        self.moment: int | None = None  # of the alarm
+        self._alarms: list[tuple[int, asyncio.TimerHandle]] = []  # and their moments; latest first
         self.pending = Pending(
             timer, unit_ns, clock or LoopClock(loop), self._wake, name, max_pending
         )
@@ -63,7 +62,12 @@ class LoopDriver:
     def close(self) -> None:
         """Cancel every pending entry and refuse new ones. Closing again is legal."""
         self.pending.close()
-        self._set_alarm(None)
+        self._set_alarm(None, 0)
+
+    @property
+    def moment(self) -> int | None:
+        """The moment of the alarm."""
+        return self._alarms[-1][0] if self._alarms else None
 
     def _check_thread(self) -> None:
         """Refuse another thread than the one that runs the loop."""
@@ -82,24 +86,24 @@ class LoopDriver:
         if self._loop.is_closed():
             self.pending.close()
             raise ServiceClosedError(f"the loop of this {self.pending.name} is closed")
-        pending = self.pending
-        if moment <= pending.now():
+        pending, now = self.pending, self.pending.now()
+        if moment <= now:
             self._call_at(_seconds(moment), self._turn, moment)
             return pending.alarm
         due_at = pending.due_at(moment)
-        self._set_alarm(due_at)
+        self._set_alarm(due_at, now, keep=1)  # after a short delay, the later one is the next again
         # A finalizer or a signal handler may have set an earlier one meanwhile.
         while pending.alarm < pending.alarm_for(due_at):
             due_at = pending.due_at(pending.alarm)
-            self._set_alarm(due_at)
+            self._set_alarm(due_at, now, keep=1)
         return pending.alarm_for(due_at)
 
     def _turn(self, until: int) -> None:
         """Run what is due until that moment, and have the loop call again at the next one."""
         pending, armed = self.pending, False
         try:
-            if self.moment is not None and self.moment <= until:
-                self._alarm = self.moment = None  # this is its turn
+            while self._alarms and self._alarms[-1][0] <= until:
+                self._alarms.pop()  # this is its turn
             # The loop, whose time is a float, has found that `until` is due.
             now = max(pending.now(), until, pending.latest)
             pending.alarm = now  # a call with a later deadline is seen at the end of the turn
@@ -113,30 +117,30 @@ class LoopDriver:
                 armed = True
         except BaseException:
             if not armed:
-                self._set_alarm(pending.now() + RETRY_NS)
+                self._set_alarm(pending.now() + RETRY_NS, 0)
             raise
 
     def _set_next_alarm(self) -> None:
         """Have the loop call when something is due next."""
         pending = self.pending
         while True:
-            moment = pending.next_moment(pending.now())
-            self._set_alarm(moment)
+            now = pending.now()
+            moment = pending.next_moment(now)
+            self._set_alarm(moment, now)
             if pending.alarm == pending.alarm_for(moment):
                 break  # otherwise a finalizer or a signal handler has set an earlier one
 
-    def _set_alarm(self, moment: int | None) -> None:
-        """Have the loop call at `moment`, and no longer at another one."""
-        former = self._alarm
-        if former is not None and self.moment == moment:
+    def _set_alarm(self, moment: int | None, now: int, keep: int = 0) -> None:
+        """Have the loop call at `moment`. At most `keep` later alarms stay set."""
+        alarms = self._alarms
+        if len(alarms) == 1 and alarms[0][0] == moment:
             return
-        self._alarm, self.moment = None, moment
+        while len(alarms) > keep:
+            alarms.pop()[1].cancel()
         if moment is not None:
             # What is due now will be when the loop looks.
-            until = max(moment, self.pending.now())
-            self._alarm = self._call_at(_seconds(moment), self._turn, until)
-        if former is not None:
-            former.cancel()
+            alarm = self._call_at(_seconds(moment), self._turn, moment if moment > now else now)
+            alarms.append((moment, alarm))
 
 
 def _seconds(moment: int) -> float:

@@ -113,6 +113,7 @@ class Pending:
         self.start_unit = timer.now
         self.origin = self.latest = clock.now()  # the latest moment to which the timer was advanced
         self.alarm = AWAKE  # a call with an earlier deadline wakes the driver
+        self.wakeup: int | None = None  # of the timer, or NEVER; None after a change of the timer
         self.ending = False  # whether somebody waits until nothing is pending
         self.new: list[Entry] = []  # to be filed
         self.gone: list[int] = []  # handles to be cancelled
@@ -176,7 +177,7 @@ class Pending:
         for entry in [*self.calls, *self.due]:
             if entry is not None:
                 entry._handle = UNFILED
-        self.timer = UnorderedList(start=self.timer.now)
+        self.timer, self.wakeup = UnorderedList(start=self.timer.now), None
         self.new, self.gone, self.filed = [], [], 0
         self.calls = [None] * len(self.calls)
         self.due.clear()
@@ -260,7 +261,7 @@ class Pending:
         """Bring the timer up to date, unless a frame below uses it: except for what is due `now`,
         which never enters it.
         """
-        if self.busy:
+        if self.busy or not (self.new or self.gone or self.unsettled):
             return
         self.check_thread()
         try:
@@ -287,13 +288,15 @@ class Pending:
             self.busy = True
             self._apply(now)
             unit = min((now - self.origin) // self.unit_ns, LIMIT - self.start_unit)
-            self.latest, self.unsettled = now, True
-            timer, target, reached = self.timer, self.start_unit + unit, now
-            handles = timer.advance(target, BATCH).handles.tolist()
-            if len(handles) == BATCH:
-                handles += timer.advance(timer.now).handles.tolist()
-                if timer.now < target:
-                    reached = self.moment_of(timer.now)
+            self.latest = reached = now
+            timer, target, handles = self.timer, self.start_unit + unit, []
+            if self.wakeup is None or target >= self.wakeup:
+                self.unsettled, self.wakeup = True, None
+                handles = timer.advance(target, BATCH).handles.tolist()
+                if len(handles) == BATCH:
+                    handles += timer.advance(timer.now).handles.tolist()
+                    if timer.now < target:
+                        reached = self.moment_of(timer.now)
             self._take(handles, reached)
             self.unsettled = False
             return reached == now
@@ -309,18 +312,26 @@ class Pending:
         """
         while True:
             self.apply(now)
-            try:
-                self.busy = True
-                wakeup = self.timer.next_wakeup()
-            finally:
-                self.busy = False
+            if self.wakeup is None:
+                self._ask_for_wakeup()
+            wakeup = self.wakeup
             moments = [entry._moment for entry in (*self.due, *self.new)]  # due now, or soon
-            if wakeup is not None:
+            if wakeup is not None and wakeup != NEVER:
                 moments.append(self.moment_of(wakeup))
             moment = min(moments, default=None)
             self.alarm = self.alarm_for(moment)
-            if not self.new or now >= self.alarm:  # otherwise they came before the alarm was set
+            # Otherwise a handler has changed the timer, or calls came before the alarm was set.
+            if self.wakeup == wakeup is not None and (not self.new or now >= self.alarm):
                 return moment
+
+    def _ask_for_wakeup(self) -> None:
+        """Ask the timer for the unit in which it has work next."""
+        try:
+            self.busy = True
+            unit = self.timer.next_wakeup()
+            self.wakeup = NEVER if unit is None else unit
+        finally:
+            self.busy = False
 
     def moment_of(self, unit: int) -> int:
         """The moment at which a unit of the timer begins."""
@@ -345,6 +356,7 @@ class Pending:
                     self.move(entry, entry._moment)
             self.unsettled = False
         if gone := self.gone.copy():
+            self.wakeup = None
             self.timer.cancel_many(np.array(gone, np.int64))
             del self.gone[: len(gone)]
         if new := self.new.copy():
@@ -357,6 +369,7 @@ class Pending:
         if not entries:
             return
         moments = [entry._moment for entry in entries]
+        self.wakeup = None
         array = self.timer.schedule_many(self._units_of(moments))
         places, calls = (array & PLACE_MASK).tolist(), self.calls
         calls.extend(repeat(None, max(places) + 1 - len(calls)))
@@ -381,6 +394,8 @@ class Pending:
         """
         calls = self.calls
         due = [each for each in self.new if each._moment <= reached and not each._handle]
+        if not (due or handles):
+            return
         for handle in handles:
             place = handle & PLACE_MASK
             entry = calls[place] if place < len(calls) else None

@@ -1,150 +1,129 @@
-"""The order of calls beside what the host's loop has ready, against a model of that loop."""
+"""The order of calls beside what the loop has ready: that of asyncio's own loop."""
 
 import asyncio
 import random
-from functools import partial
+from dataclasses import dataclass
 
 import pytest
 
-from tests.timers.services.loops import JumpingLoop
-from timers import DelayQueue
+from tests.timers.services.loops import JumpingLoop, JumpingSelector
+from timers import CascadingWheel
 from timers.services import AsyncTimer, wheel_event_loop
 
-US = 1000  # nanoseconds
+STEP_NS = 100_000  # of the time of the programs
 
 
-class Host:
-    """A model: each turn of the loop first appends the alarm, if it is due, to what is ready, and
-    then runs what was ready. The alarm runs the calls that were due when it was set, or are due at
-    its moment; the next alarm is set behind them. The timer has no slots that open before a call
-    is due.
-    """
+class LookingLoop(JumpingLoop):
+    """A loop that keeps the steps at which it looked at its calls."""
 
     def __init__(self):
-        self.now, self.ready, self.calls, self.alarm = 0, [], [], None
+        super().__init__()
+        self.looks = []
+        self._selector.select = self.look
 
-    def call_soon(self, function):
-        self.ready.append(function)
-
-    def call_later(self, delay, function):
-        self.calls.append((self.now + delay, len(self.calls), function))
-        if not self.turning and (self.alarm is None or self.now + delay < self.alarm):
-            self.set_alarm()
-
-    turning = False
-
-    def set_alarm(self):
-        self.alarm = min((moment for moment, *_ in self.calls), default=None)
-        self.until = None if self.alarm is None else max(self.alarm, self.now)
-
-    def turn(self, until):
-        self.turning = True
-        due = sorted(call for call in self.calls if call[0] <= until)
-        self.calls = [call for call in self.calls if call not in due]
-        for *_, function in due:
-            function()
-        self.turning = False
-        self.set_alarm()
-
-    def run(self):
-        while self.ready or self.calls:
-            if not self.ready:
-                self.now = max(self.now, self.alarm)
-            if self.alarm is not None and self.alarm <= self.now:
-                self.ready.append(partial(self.turn, self.until))
-                self.alarm = None
-            for _ in range(len(self.ready)):
-                self.ready.pop(0)()
-
-
-class OnALoop:
-    """The same interface on a real loop, on which blocking moves the time."""
-
-    def __init__(self, loop, call_later):
-        self.loop, self.call_soon = loop, loop.call_soon
-        self._call_later, self.start = call_later, loop.now
+    def look(self, timeout=None):
+        events = JumpingSelector.select(self._selector, timeout)
+        self.looks.append(self.step)
+        return events
 
     @property
-    def now(self):
-        return round((self.loop.now - self.start) * 1e6)
-
-    @now.setter
-    def now(self, value):
-        self.loop.now = self.start + value / 1e6
-
-    def call_later(self, delay, function):
-        self._call_later(delay / 1e6, function)
+    def step(self):
+        return round((self.now - 100) * 1e9 / STEP_NS)
 
 
-def program(host, seed, durations=(0, 0, 0, 1000, 3000, 9000)):
-    """A random program of callbacks that take time, and ask for others; what ran, and when."""
-    dice, ran = random.Random(seed), []
+@dataclass
+class Asked:
+    """A callback of a program: when it was asked for, its deadline if it is a call, and when it ran
+    as which, in which turn of the loop.
+    """
+
+    asked: int
+    deadline: int | None
+    ran: int = 0
+    place: int = -1
+    turn: int = -1
+
+
+def program(loop, call_later, seed, durations=(0, 0, 0, 10, 30, 90)):
+    """A random program of callbacks that take time, and ask for others."""
+    dice, everything, taken, ran = random.Random(seed), [], set(), []
 
     def ask(depth):
-        name = len(names)
-        names.append(name)
-        function = lambda: run(name, depth)  # noqa: E731
+        asked = Asked(loop.step, None)
+        everything.append(asked)
         if dice.random() < 0.5:
-            host.call_soon(function)
-        else:
-            moment = host.now + dice.randrange(2, 12_000)
-            while moment in taken:  # the order of equal deadlines is undefined
-                moment += 1
-            taken.add(moment)
-            host.call_later(moment - host.now, function)
+            loop.call_soon(run, asked, depth)
+            return
+        asked.deadline = loop.step + dice.randrange(1, 300)
+        while asked.deadline in taken:  # the order of equal deadlines is undefined
+            asked.deadline += 1
+        taken.add(asked.deadline)
+        call_later((asked.deadline - loop.step) * STEP_NS / 1e9, run, asked, depth)
 
-    def run(name, depth):
-        ran.append((name, host.now))
-        host.now += dice.choice(durations)
+    def run(asked, depth):
+        asked.ran, asked.place, asked.turn = loop.step, len(ran), len(loop.looks)
+        ran.append(asked)
+        loop.now += dice.choice(durations) * STEP_NS / 1e9
         for _ in range(dice.randrange(3) if depth else 0):
             ask(depth - 1)
 
-    names, taken = [], set()
     for _ in range(8):
         ask(4)
-    return ran
-
-
-def expected(seed):
-    host = Host()
-    ran = program(host, seed)
-    host.run()
-    return ran
+    return everything
 
 
 def on_a_loop(loop, seed, **options):
     """What the program does on a loop."""
-    ran = program(OnALoop(loop, loop.call_later), seed, **options)
-    loop.call_later(100, loop.stop)
+    everything = program(loop, loop.call_later, seed, **options)
+    loop.call_later(1000, loop.stop)
     loop.run_forever()
     loop.close()
-    assert len(ran) >= 8
-    return ran
+    return everything
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_a_wheels_loop_keeps_the_order_of_asyncio_if_callbacks_take_no_time(seed):
-    loop = wheel_event_loop(base=JumpingLoop, unit_ns=US)()
-    assert on_a_loop(loop, seed, durations=[0]) == on_a_loop(JumpingLoop(), seed, durations=[0])
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_a_wheels_loop_keeps_the_order_of_the_host(seed):
-    loop = wheel_event_loop(DelayQueue, base=JumpingLoop, unit_ns=US)()
-    assert on_a_loop(loop, seed) == expected(seed)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_an_async_timer_keeps_the_order_of_the_host(seed):
+def on_an_async_timer(loop, seed, **options):
     async def main():
-        loop = asyncio.get_running_loop()
-        async with AsyncTimer(DelayQueue(), unit_ns=US) as timer:
-            ran = program(OnALoop(loop, timer.schedule_after), seed)
-            await asyncio.sleep(100)
-        return ran
+        async with AsyncTimer(CascadingWheel(), unit_ns=STEP_NS) as timer:
+            everything = program(loop, timer.schedule_after, seed, **options)
+            await asyncio.sleep(1000)
+        return everything
 
-    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-        assert runner.run(main()) == expected(seed)
+    try:
+        return loop.run_until_complete(main())
+    finally:
+        loop.close()
+
+
+def wheel_loop():
+    return wheel_event_loop(base=LookingLoop, unit_ns=STEP_NS)()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_order_is_that_of_asyncio_if_callbacks_take_no_time(seed):
+    on_asyncio = on_a_loop(LookingLoop(), seed, durations=[0])
+    order = [each.place for each in on_asyncio]
+    assert [each.place for each in on_a_loop(wheel_loop(), seed, durations=[0])] == order
+    of_a_timer = on_an_async_timer(LookingLoop(), seed, durations=[0])
+    assert [each.place for each in of_a_timer] == order
+    assert -1 not in order
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("kind", ["asyncio", "wheel", "AsyncTimer"])
+def test_a_call_neither_overtakes_what_was_ready_nor_waits_for_more_than_a_turn(kind, seed):
+    """asyncio's own loop does not even wait for that turn."""
+    loop = wheel_loop() if kind == "wheel" else LookingLoop()
+    run = on_an_async_timer if kind == "AsyncTimer" else on_a_loop
+    everything = run(loop, seed)
+    assert all(each.place >= 0 for each in everything)
+    calls = [each for each in everything if each.deadline is not None]
+    for call in calls:
+        assert call.ran >= call.deadline
+        seen = next(turn for turn, step in enumerate(loop.looks, 1) if step >= call.deadline)
+        assert call.turn <= seen + (kind != "asyncio"), call
+        ready = [each for each in everything if each.deadline is None]
+        before = [each for each in ready if each.asked < call.deadline]
+        assert all(each.place < call.place for each in before), call
 
 
 @pytest.mark.parametrize("on_a_wheel", [True, False])

@@ -3,6 +3,8 @@
 import math
 import random
 import weakref
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -35,7 +37,7 @@ def test_it_agrees_with_a_model(make, seed):
     detector = make(timeout / 1000, tick / 1000)
     now, idle_at = 0, {}
     for _ in range(200):
-        keys = [dice.choice(KEYS) for _ in range(dice.choice((1, 1, 4)))]
+        keys = [dice.choice(KEYS) for _ in range(dice.choice((1, 1, 4, 50)))]
         touched = dice.choice((None, now, now + dice.randrange(3 * tick), max(now - 3 * tick, 0)))
         if dice.random() < 0.7:
             moment = (now // tick + 1) * tick if touched is None else touched
@@ -43,7 +45,9 @@ def test_it_agrees_with_a_model(make, seed):
             if len(keys) == 1:
                 detector.touch(keys[0], seconds)
             else:
-                numbers = np.array([dice.choice((0, 1, 7, 70)) for _ in range(9)])
+                numbers = np.array(
+                    [dice.choice((0, 1, 7, 70)) for _ in range(dice.choice((9, 90)))]
+                )
                 detector.touch_many(keys, at=seconds)
                 detector.touch_many(numbers, at=seconds)
                 keys += numbers.tolist()
@@ -62,6 +66,46 @@ def test_it_agrees_with_a_model(make, seed):
             for key in idle:
                 del idle_at[key]
         assert len(detector) == len(idle_at)
+
+
+ONE = [1, 1.0, True, np.int64(1), np.uint8(1), Fraction(1), Decimal(1), 1 + 0j]
+
+
+@pytest.mark.parametrize("many", [1, 40])
+@pytest.mark.parametrize("key", ONE, ids=lambda key: type(key).__name__)
+def test_equal_keys_are_one_connection(key, many):
+    """However it is touched: alone, in a short or a long list, or in an array."""
+    for other in ONE:
+        detector = IdleDetector(10, 1)
+        detector.touch_many(np.full(many, 1), at=0)
+        detector.touch(key, at=1)
+        detector.touch_many([other] * many, at=2)
+        assert len(detector) == 1
+        assert detector.remove(key)
+        detector.touch_many([key] * many, at=2)
+        detector.touch_many(np.full(many, 1), at=3)
+        assert detector.advance(12) == []
+        assert detector.advance(13) == [1]
+        assert not detector.remove(other)
+
+
+@pytest.mark.parametrize("kind", [int, str, float])
+def test_connections_come_and_go(kind):
+    """Thousands at once, some of which are touched again, beside a dict of the last touches."""
+    dice, detector, last = np.random.default_rng(1), IdleDetector(10, 1), {}
+    for now in range(60):
+        numbers = dice.integers(0, 5_000, 400)
+        keys = [kind(number) for number in numbers.tolist()]
+        detector.touch_many(numbers if kind is int else keys, at=now)
+        last |= dict.fromkeys(keys, now)
+        for key in keys[:3]:
+            assert detector.remove(key) == (last.pop(key, None) is not None)
+        idle = detector.advance(now)
+        assert set(idle) == {key for key, touched in last.items() if touched + 10 <= now}
+        assert len(idle) == len(set(idle))
+        for key in idle:
+            del last[key]
+        assert len(detector) == len(last)
 
 
 @pytest.mark.parametrize("name", names())

@@ -245,9 +245,8 @@ class OnALoop(Setting):
         """What the loop does when a second has passed."""
         self.loop.now += 1
         now = round(self.loop.now * 1e9)
-        if driver._alarm is not None:
-            driver._alarm.cancel()
-            driver._alarm = None
+        while driver._alarms:
+            driver._alarms.pop()[1].cancel()
         driver._turn(now)
 
 
