@@ -19,6 +19,9 @@ NO_COUNTER = "no counter"
 """Stands for a counter's name where an operation increments no counter and is O(1). The timers that
 a tick delivers count as the cost of an expiry."""
 
+READS = "reads"
+"""Stands for a counter's name where the tests count what an operation reads: cells, and rows."""
+
 
 class Load(StrEnum):
     """The workload for which a cost holds.
@@ -48,17 +51,17 @@ class Cost:
 
     N timers are pending. The cost of an expiry is all the work of event-driven advances from arming
     to firing, per timer that fires. The cost of a tick is that of one clock-driven `advance` by one
-    tick.
+    tick. The cost of next_wakeup is that of one call.
 
     >>> str(Cost("tick", "wheel_size", "inverse", Load.MANY_ROTATIONS, "timers_touched"))
     'tick: O(1 / wheel_size)'
     """
 
-    operation: Literal["schedule", "cancel", "reschedule", "expiry", "tick"]
+    operation: Literal["schedule", "cancel", "reschedule", "expiry", "tick", "next_wakeup"]
     variable: Literal["N", "wheel_size", "delay", "delays", "levels"]
     growth: Literal["1", "log", "linear", "inverse"]
     load: Load  #: the workload for which this cost holds
-    counter: str  #: of timers.kernels.counters; or NO_COUNTER, except for an expiry
+    counter: str  #: of timers.kernels.counters; or READS, or NO_COUNTER except for an expiry
 
     def __str__(self) -> str:
         shapes = {"1": "O(1)", "log": "O(log {})", "linear": "O({})", "inverse": "O(1 / {})"}

@@ -3,6 +3,9 @@
 import mmap
 import subprocess
 import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +258,34 @@ def test_no_memory_at_all_is_an_error_and_loses_nothing(monkeypatch: pytest.Monk
     monkeypatch.undo()
     timer.check()
     assert timer.advance(5).deadlines.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.skipif(not find_spec("_testcapi"), reason="this Python has no _testcapi")
+@every_kernel
+def test_without_memory_for_a_result_nothing_has_changed(case: Case) -> None:
+    """Also not if the memory is missing after the structure has changed, for the handle."""
+    import _testcapi
+
+    timer = case()
+    handles = timer.schedule_many(np.arange(300) + 10_000)
+    batches: list[Callable[[], object]] = [
+        lambda: timer.schedule(5_000),
+        lambda: timer.schedule_many(deadlines),
+        lambda: timer.cancel_many(handles),
+    ]
+    deadlines = np.arange(300) + 20_000
+    for run, change in zip(batches, (1, 300, -300), strict=True):
+        before = len(timer)
+        for number in count():
+            _testcapi.set_nomemory(number, number + 1)
+            try:
+                run()
+                break
+            except (MemoryError, SystemError):  # the latter is what a ufunc of NumPy raises
+                pass
+            finally:
+                _testcapi.remove_mem_hooks()
+            assert len(timer) == before
+        assert number > 0
+        assert len(timer) == before + change
+        timer.check()

@@ -2,6 +2,10 @@
 they name.
 """
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import CellType, FunctionType
@@ -17,7 +21,8 @@ from timers.registry import names, timer_class
 from timers.schemes import heapq_delay_queue
 from timers.schemes.cascading_wheel import CascadingWheel
 from timers.schemes.heapq_delay_queue import HeapqDelayQueue
-from timers.traits import NO_COUNTER, Cost, Load
+from timers.schemes.hierarchical_wheel import HierarchicalWheel
+from timers.traits import NO_COUNTER, READS, Cost, Load
 from timers.validation import as_time, as_times
 
 SAMPLE = 2_000  # operations that are counted beside N pending timers, to find the cost of each
@@ -371,7 +376,7 @@ COSTS = [
     pytest.param(timer_class(name), cost, id=f"{name}: {cost}, {cost.counter}, {cost.load}")
     for name in names()
     for cost in timer_class(name).traits.costs
-    if cost.counter != NO_COUNTER
+    if cost.counter not in (NO_COUNTER, READS)
 ]
 
 
@@ -390,6 +395,35 @@ def test_cost_grows_as_declared(timer: Any, cost: Cost) -> None:
     assert fits(cost.growth, variable, measured), dict(
         zip(variable.tolist(), measured.round(3).tolist(), strict=True)
     )
+
+
+@pytest.fixture(scope="module")
+def reads() -> dict[str, Any]:
+    """What `next_wakeup` reads, counted in a process without the JIT."""
+    command = [sys.executable, "-m", "tests.timers.wakeup_reads"]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    counted: dict[str, Any] = json.loads(run.stdout)
+    return counted
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_wakeup_costs_as_declared(name: str, reads: dict[str, Any]) -> None:
+    """Five seconds, most of them to fill timers without the JIT: no counter would see a search."""
+    costs = [each for each in timer_class(name).traits.costs if each.operation == "next_wakeup"]
+    assert costs
+    if name not in {key.split()[0] for key in reads}:
+        pytest.skip("this process alone knows the timer")
+    for cost in costs:
+        if cost.counter == READS:
+            values = np.array(reads[f"{name} {cost.variable}"], float)
+            assert fits(cost.growth, values[:, 0], values[:, 1]), values.tolist()
+
+
+def test_services_by_default_use_timers_whose_wakeups_are_cheap() -> None:
+    for scheme in (CascadingWheel, HierarchicalWheel):
+        costs = [each for each in scheme.traits.costs if each.operation == "next_wakeup"]
+        assert [each.growth for each in costs] == ["1"]
 
 
 def test_a_cost_that_no_workload_measures_names_those_that_are_measured() -> None:

@@ -19,7 +19,7 @@ from timers.kernels.counters import COUNTERS
 from timers.protocol import Timer
 from timers.registry import TIMERS, names, timer_class
 from timers.schemes.base import KernelTimer
-from timers.traits import NO_COUNTER
+from timers.traits import NO_COUNTER, READS
 
 IN_ORDER = (
     *("allocate", "enlarged", "move_all", "schedule", "cancel", "reschedule", "advance"),
@@ -136,10 +136,10 @@ def test_traits_are_complete(name: str) -> None:
         assert getattr(traits, words).strip(), words
         assert "\n" not in getattr(traits, words)
     for cost in traits.costs:
-        counters = COUNTERS if cost.operation == "expiry" else (*COUNTERS, NO_COUNTER)
+        counters = COUNTERS if cost.operation == "expiry" else (*COUNTERS, NO_COUNTER, READS)
         assert cost.counter in counters
         assert cost.load
-    assert {"schedule", "cancel"} <= {cost.operation for cost in traits.costs}
+    assert {"schedule", "cancel", "next_wakeup"} <= {cost.operation for cost in traits.costs}
     assert {"expiry", "tick"} & {cost.operation for cost in traits.costs}
     assert traits.rounding(traits.defaults).bounds()
     if size := traits.parameters.get("wheel_size"):

@@ -21,7 +21,7 @@ from numba import typeof, types
 from numba.extending import lower_builtin, type_callable
 
 from timers.kernels.jit import inlined, specialised
-from timers.kernels.pool import EXPIRY, NOW, index_of, is_replaced, room
+from timers.kernels.pool import EXPIRY, LAST, NOW, index_of, is_replaced, room
 from timers.kernels.prefetch import prefetch
 
 PYTHON_FUNCTIONS = {
@@ -131,6 +131,9 @@ LOOK_AHEAD = 8  # operations of a batch by which rows are fetched; 16 and 32 are
 # Results of `Calls.advance`: it has arrived, `out` is full, or `now` is before the clock.
 ARRIVED, FULL, BACKWARDS = 1, 0, -1
 
+LEGAL = -1  # of a batch: it has been done
+LAST_SCHEDULED = 0  # for `Calls.cancel`; no handle is 0
+
 # `Calls.advance` writes the number of rows that follow the first one to this field of the first.
 FILLED = "handle"
 
@@ -144,8 +147,10 @@ class Calls:
     nothing and returns None. So does `schedule` if there is no room, and `schedule_many` if there
     is not enough for all. Otherwise, a function does its work in one step.
 
-    `schedule_many` and `reschedule_many` return the number of deadlines before the first negative
-    one; if there is one, they do nothing else.
+    `schedule_many` and `reschedule_many` return the position of the first negative deadline, and do
+    nothing else, or LEGAL. Python has made the result of each batch, and any small number, before
+    the call. So nothing can fail after it, except that there is no memory for the handle that
+    `schedule` returns; `cancel` of LAST_SCHEDULED then takes the timer back.
 
     A State is passed as its arrays and put together inside: passing the NamedTuple itself costs
     twice as much. The closures hold only the State class, so the disk cache finds them again. Each
@@ -160,11 +165,14 @@ class Calls:
         def call_schedule(nodes, cells, counters, deadline):
             if is_replaced(nodes, cells) or room(nodes, cells) < 1:
                 return None
-            return schedule(State(nodes, cells, counters), deadline)
+            cells[LAST] = schedule(State(nodes, cells, counters), deadline)
+            return cells[LAST]
 
         def call_cancel(nodes, cells, counters, handle):
             if is_replaced(nodes, cells):
                 return None
+            if handle == LAST_SCHEDULED:
+                handle = cells[LAST]
             return cancel(State(nodes, cells, counters), handle)
 
         def call_reschedule(nodes, cells, counters, handle, deadline):
@@ -192,14 +200,14 @@ class Calls:
             return next_wakeup(State(nodes, cells, counters))
 
         def call_schedule_many(nodes, cells, counters, deadlines, handles):
-            legal = count_legal(deadlines)
-            if legal < deadlines.size:
-                return legal
+            negative = first_negative(deadlines)
+            if negative != LEGAL:
+                return negative
             if is_replaced(nodes, cells) or room(nodes, cells) < deadlines.size:
                 return None
             for k in range(deadlines.size):
                 handles[k] = schedule(State(nodes, cells, counters), deadlines[k])
-            return legal
+            return LEGAL
 
         def call_cancel_many(nodes, cells, counters, handles, cancelled):
             if is_replaced(nodes, cells):
@@ -207,18 +215,18 @@ class Calls:
             for k in range(handles.size):
                 fetch_ahead(nodes, cells, handles, k)
                 cancelled[k] = cancel(State(nodes, cells, counters), handles[k])
-            return handles.size
+            return LEGAL
 
         def call_reschedule_many(nodes, cells, counters, handles, deadlines, rescheduled):
-            legal = count_legal(deadlines)
-            if legal < deadlines.size:
-                return legal
+            negative = first_negative(deadlines)
+            if negative != LEGAL:
+                return negative
             if is_replaced(nodes, cells):
                 return None
             for k in range(handles.size):
                 fetch_ahead(nodes, cells, handles, k)
                 rescheduled[k] = reschedule(State(nodes, cells, counters), handles[k], deadlines[k])
-            return legal
+            return LEGAL
 
         integer, integers, bools = types.int64, types.int64[::1], types.boolean[::1]
         nodes, cells, _ = types_of_arrays
@@ -267,9 +275,9 @@ def fetch_ahead(nodes, cells, handles, k):
 
 
 @inlined
-def count_legal(deadlines):
-    """The number of deadlines before the first negative one."""
+def first_negative(deadlines):
+    """The position of the first negative deadline, or LEGAL."""
     for k in range(deadlines.size):
         if deadlines[k] < 0:
             return k
-    return deadlines.size
+    return LEGAL

@@ -63,7 +63,8 @@ RETIRED = 3  # number of retired places
 BASE = 4  # number of sentinel rows: row = BASE + place
 BITS = 5  # index in `cells` of the first word of the occupancy bits
 ROWS = 6  # number of rows of the State in use; one that has fewer has been replaced
-HEADER = 7
+LAST = 7  # handle of the timer that was scheduled last on its own
+HEADER = 8
 
 
 def allocate_pool(start: int, capacity: int, buckets: int, words: int, bits: int = 0) -> Any:

@@ -8,7 +8,7 @@ called with the old arrays returns None, and `_run` repeats the call with the ne
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,14 @@ from timers.arrays import Bools, Int64s
 from timers.errors import CapacityError, ClockError, NestedCallError, TimeRangeError
 from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS
-from timers.kernels.dispatch import ARRIVED, BACKWARDS, FILLED, FULL
+from timers.kernels.dispatch import (
+    ARRIVED,
+    BACKWARDS,
+    FILLED,
+    FULL,
+    LAST_SCHEDULED,
+    LEGAL,
+)
 from timers.kernels.handles import LOWEST_HANDLE, PLACE_MASK
 from timers.kernels.memory import is_reserved
 from timers.kernels.operations import NONE
@@ -211,7 +218,7 @@ class KernelTimer(NotCopied):
 
         >>> from timers import DelayQueue
         >>> DelayQueue(capacity=1000).nbytes
-        24080
+        24088
         """
         return sum(array.nbytes for array in self.state if array is not None)
 
@@ -288,8 +295,11 @@ class KernelTimer(NotCopied):
         if type(deadline) is not int or not 0 <= deadline <= LIMIT:
             deadline = as_time(deadline, "deadline")
         nodes, cells, counters, _ = self._arrays
-        handle: int | None = self._call.schedule(nodes, cells, counters, deadline)
-        return self._run(1, self._call.schedule, deadline) if handle is None else handle
+        try:
+            handle: int | None = self._call.schedule(nodes, cells, counters, deadline)
+        except MemoryError:
+            self._take_back()
+        return self._run(1, self._schedule, deadline) if handle is None else handle
 
     def schedule_after(self, delay: int) -> int:
         """Add a timer for now + delay and return its handle.
@@ -448,10 +458,10 @@ class KernelTimer(NotCopied):
         deadlines = as_integers(deadlines, "deadlines")
         handles = _batch_result(deadlines.size, INT64)
         nodes, cells, counters, _ = self._arrays
-        legal = self._call.schedule_many(nodes, cells, counters, deadlines, handles)
-        if legal is None:
-            legal = self._run(handles.size, self._call.schedule_many, deadlines, handles)
-        if legal < handles.size:
+        negative = self._call.schedule_many(nodes, cells, counters, deadlines, handles)
+        if negative is None:
+            negative = self._run(handles.size, self._call.schedule_many, deadlines, handles)
+        if negative != LEGAL:
             as_times(deadlines, "deadlines")  # names the first that is negative
         return handles
 
@@ -497,10 +507,10 @@ class KernelTimer(NotCopied):
         rescheduled = _batch_result(handles.size, BOOL)
         nodes, cells, counters, _ = self._arrays
         call = self._call.reschedule_many
-        legal = call(nodes, cells, counters, handles, deadlines, rescheduled)
-        if legal is None:
-            legal = self._run(0, call, handles, deadlines, rescheduled)
-        if legal < handles.size:
+        negative = call(nodes, cells, counters, handles, deadlines, rescheduled)
+        if negative is None:
+            negative = self._run(0, call, handles, deadlines, rescheduled)
+        if negative != LEGAL:
             as_times(deadlines, "deadlines")  # names the first that is negative
         return rescheduled
 
@@ -573,7 +583,7 @@ class KernelTimer(NotCopied):
         """
         while True:
             nodes, cells, counters, larger = self._current()
-            _, _, pending, retired, base, _, rows = cells[:HEADER].tolist()
+            _, _, pending, retired, base, _, rows, _ = cells[:HEADER].tolist()
             if nodes.size != rows:  # a nested call has made it grow since
                 continue
             capacity, used = nodes.size - base, pending + retired
@@ -620,6 +630,19 @@ class KernelTimer(NotCopied):
             raise CapacityError(
                 "no memory for the expired timers; the next advance returns them"
             ) from None
+
+    def _schedule(self, nodes: Any, cells: Any, counters: Any, deadline: int) -> int | None:
+        """The compiled `schedule`, which leaves nothing behind if there is no memory."""
+        try:
+            handle: int | None = self._call.schedule(nodes, cells, counters, deadline)
+        except MemoryError:
+            self._take_back()
+        return handle
+
+    def _take_back(self) -> NoReturn:
+        """Cancel the timer that was scheduled last: there was no memory to return its handle."""
+        self._run(0, self._call.cancel, LAST_SCHEDULED)
+        raise CapacityError("no memory for a handle; nothing has changed") from None
 
     def _moment(self, call: Any) -> int | None:
         """The moment that a compiled function returns, or `now` if timers of an interrupted

@@ -3,7 +3,7 @@
 from timers.kernels import cascading_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import KernelTimer
-from timers.traits import NO_COUNTER, Cost, Load, Traits
+from timers.traits import NO_COUNTER, READS, Cost, Load, Traits
 
 
 class CascadingWheel(KernelTimer):
@@ -35,6 +35,7 @@ class CascadingWheel(KernelTimer):
             Cost("expiry", "N", "1", Load.UNIFORM_DELAYS, "timers_touched"),
             Cost("expiry", "delay", "log", Load.EQUAL_DELAYS, "refiled"),
             Cost("tick", "N", "linear", Load.FULL_SLOT, "refiled"),
+            Cost("next_wakeup", "N", "1", Load.ANY, READS),
         ),
         horizon="2**40 units; an overflow list keeps later deadlines, exact too",
         jumps="over empty slots by occupancy bits; an empty timer in O(1)",

@@ -3,7 +3,7 @@
 from timers.kernels import delay_queue
 from timers.rounding import Rounding
 from timers.schemes.base import KernelTimer
-from timers.traits import Cost, Load, Traits
+from timers.traits import READS, Cost, Load, Traits
 
 
 class DelayQueue(KernelTimer):
@@ -29,6 +29,7 @@ class DelayQueue(KernelTimer):
             Cost("cancel", "N", "1", Load.RANDOM_CANCELS, "comparisons"),
             Cost("reschedule", "N", "log", Load.IDLE_TIMEOUTS, "comparisons"),
             Cost("expiry", "N", "log", Load.ANY, "comparisons"),
+            Cost("next_wakeup", "N", "1", Load.ANY, READS),
         ),
         jumps="straight to the earliest deadline",
         suits="exact order, few timers, or few cancels",

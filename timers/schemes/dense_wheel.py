@@ -3,7 +3,7 @@
 from timers.kernels import dense_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import KernelTimer
-from timers.traits import NO_COUNTER, Cost, Load, Traits
+from timers.traits import NO_COUNTER, READS, Cost, Load, Traits
 
 
 class DenseWheel(KernelTimer):
@@ -35,6 +35,7 @@ class DenseWheel(KernelTimer):
             Cost("expiry", "N", "1", Load.UNIFORM_DELAYS, "timers_touched"),
             Cost("expiry", "delay", "log", Load.EQUAL_DELAYS, "refiled"),
             Cost("tick", "N", "linear", Load.FULL_SLOT, "refiled"),
+            Cost("next_wakeup", "N", "1", Load.ANY, READS),
         ),
         horizon="deadlines that share all but the last 40 bits with the clock; an overflow list "
         "keeps the others, exact too",

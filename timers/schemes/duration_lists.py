@@ -3,7 +3,7 @@
 from timers.kernels import duration_lists
 from timers.rounding import Rounding
 from timers.schemes.base import KernelTimer
-from timers.traits import Cost, Load, Traits
+from timers.traits import READS, Cost, Load, Traits
 
 
 class DurationLists(KernelTimer):
@@ -32,6 +32,7 @@ class DurationLists(KernelTimer):
             Cost("expiry", "N", "1", Load.FEW_DELAYS, "comparisons"),
             Cost("expiry", "delays", "log", Load.FEW_DELAYS, "comparisons"),
             Cost("expiry", "N", "log", Load.UNIFORM_DELAYS, "comparisons"),
+            Cost("next_wakeup", "N", "1", Load.ANY, READS),
         ),
         jumps="straight to the earliest deadline",
         suits="a few constant timeouts, however many timers have them",

@@ -3,7 +3,7 @@
 from timers.kernels import hashed_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
-from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits, ticks, wheel_sizes
+from timers.traits import NO_COUNTER, READS, Cost, Load, Parameter, Traits, ticks, wheel_sizes
 
 
 class HashedWheel(KernelTimer):
@@ -43,6 +43,7 @@ class HashedWheel(KernelTimer):
             Cost("expiry", "delay", "linear", Load.MANY_ROTATIONS, "timers_touched"),
             Cost("tick", "N", "linear", Load.MANY_ROTATIONS, "timers_touched"),
             Cost("tick", "wheel_size", "inverse", Load.MANY_ROTATIONS, "timers_touched"),
+            Cost("next_wakeup", "N", "1", Load.ANY, READS),
         ),
         horizon="none: any deadline, at the cost of one visit a rotation",
         jumps="over empty slots by occupancy bits; over quiet rotations by a pass over all timers",

@@ -17,7 +17,7 @@ from timers.rounding import Rounding
 from timers.schemes.base import no_expiries
 from timers.schemes.guards import NESTED, NotCopied
 from timers.snapshot import Snapshot, Waiting
-from timers.traits import Cost, Load, Traits
+from timers.traits import READS, Cost, Load, Traits
 from timers.validation import as_handles, as_integer, as_parameter, as_time, as_times
 
 
@@ -42,6 +42,7 @@ class HeapqDelayQueue(NotCopied, Timer):
             Cost("cancel", "N", "1", Load.ALL_CANCELLED, "comparisons"),
             Cost("reschedule", "N", "1", Load.IDLE_TIMEOUTS, "comparisons"),
             Cost("expiry", "N", "log", Load.ANY, "comparisons"),
+            Cost("next_wakeup", "N", "1", Load.ANY, READS),
         ),
         jumps="straight to the earliest deadline",
         suits="a few thousand timers in a Python program, with nothing to install",

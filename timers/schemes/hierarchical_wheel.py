@@ -3,7 +3,7 @@
 from timers.kernels import hierarchical_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
-from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits, ticks, wheel_sizes
+from timers.traits import NO_COUNTER, READS, Cost, Load, Parameter, Traits, ticks, wheel_sizes
 
 
 class HierarchicalWheel(KernelTimer):
@@ -43,6 +43,7 @@ class HierarchicalWheel(KernelTimer):
             Cost("expiry", "delay", "log", Load.EQUAL_DELAYS, "refiled"),
             Cost("expiry", "levels", "linear", Load.EQUAL_DELAYS, "refiled"),
             Cost("tick", "N", "linear", Load.FULL_SLOT, "refiled"),
+            Cost("next_wakeup", "N", "1", Load.ANY, READS),
         ),
         horizon="none: the highest level reaches 2**63 - 1",
         jumps="straight to the next queued bucket",

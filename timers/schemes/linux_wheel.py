@@ -3,7 +3,7 @@
 from timers.kernels import linux_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import KernelTimer
-from timers.traits import NO_COUNTER, Cost, Load, Traits
+from timers.traits import NO_COUNTER, READS, Cost, Load, Traits
 
 
 class LinuxWheel(KernelTimer):
@@ -32,6 +32,7 @@ class LinuxWheel(KernelTimer):
             Cost("expiry", "N", "1", Load.UNIFORM_DELAYS, "timers_touched"),
             Cost("expiry", "N", "1", Load.UNIFORM_DELAYS, "slots_visited"),
             Cost("expiry", "delay", "1", Load.EQUAL_DELAYS, "timers_touched"),
+            Cost("next_wakeup", "N", "1", Load.ANY, READS),
         ),
         horizon="63 * 8**8 units (12 days of 1 ms); later deadlines are cut to 62 * 8**8 units, so "
         "these timers fire early",

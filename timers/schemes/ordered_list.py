@@ -3,7 +3,7 @@
 from timers.kernels import ordered_list
 from timers.rounding import Rounding
 from timers.schemes.base import KernelTimer
-from timers.traits import NO_COUNTER, Cost, Load, Traits
+from timers.traits import NO_COUNTER, READS, Cost, Load, Traits
 
 
 class OrderedList(KernelTimer):
@@ -30,6 +30,7 @@ class OrderedList(KernelTimer):
             Cost("reschedule", "N", "1", Load.IDLE_TIMEOUTS, "comparisons"),
             Cost("expiry", "N", "1", Load.ANY, "timers_touched"),
             Cost("tick", "N", "1", Load.ANY, NO_COUNTER),
+            Cost("next_wakeup", "N", "1", Load.ANY, READS),
         ),
         jumps="straight to the earliest deadline",
         suits="a few dozen timers, or the same delay for all",

@@ -3,7 +3,7 @@
 from timers.kernels import simple_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
-from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits, wheel_sizes
+from timers.traits import NO_COUNTER, READS, Cost, Load, Parameter, Traits, wheel_sizes
 
 
 class SimpleWheel(KernelTimer):
@@ -34,6 +34,7 @@ class SimpleWheel(KernelTimer):
             Cost("expiry", "N", "1", Load.ONE_ROTATION, "timers_touched"),
             Cost("expiry", "wheel_size", "inverse", Load.MANY_ROTATIONS, "timers_touched"),
             Cost("tick", "N", "linear", Load.MANY_ROTATIONS, "timers_touched"),
+            Cost("next_wakeup", "N", "1", Load.ANY, READS),
         ),
         horizon="wheel_size units; an overflow list keeps later deadlines, exact too",
         jumps="over empty slots by occupancy bits; over rotations that move nothing into the wheel",

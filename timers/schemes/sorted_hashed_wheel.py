@@ -3,7 +3,7 @@
 from timers.kernels import sorted_hashed_wheel
 from timers.rounding import Rounding
 from timers.schemes.base import DEFAULT_CAPACITY, MAX_WHEEL_SIZE, KernelTimer
-from timers.traits import NO_COUNTER, Cost, Load, Parameter, Traits, wheel_sizes
+from timers.traits import NO_COUNTER, READS, Cost, Load, Parameter, Traits, wheel_sizes
 
 
 class SortedHashedWheel(KernelTimer):
@@ -33,6 +33,7 @@ class SortedHashedWheel(KernelTimer):
             Cost("reschedule", "N", "linear", Load.MANY_ROTATIONS, "comparisons"),
             Cost("reschedule", "wheel_size", "inverse", Load.MANY_ROTATIONS, "comparisons"),
             Cost("expiry", "N", "1", Load.ANY, "timers_touched"),
+            Cost("next_wakeup", "wheel_size", "linear", Load.MANY_ROTATIONS, READS),
         ),
         horizon="none: any deadline, at the cost of a longer search in its slot",
         jumps="over empty slots by occupancy bits; over others by a look at their first timers",

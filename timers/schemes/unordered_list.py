@@ -3,7 +3,7 @@
 from timers.kernels import unordered_list
 from timers.rounding import Rounding
 from timers.schemes.base import KernelTimer
-from timers.traits import NO_COUNTER, Cost, Load, Traits
+from timers.traits import NO_COUNTER, READS, Cost, Load, Traits
 
 
 class UnorderedList(KernelTimer):
@@ -29,6 +29,7 @@ class UnorderedList(KernelTimer):
             Cost("reschedule", "N", "1", Load.ANY, NO_COUNTER),
             Cost("tick", "N", "linear", Load.ANY, "timers_touched"),
             Cost("expiry", "N", "log", Load.ALL_AT_ONCE, "comparisons"),
+            Cost("next_wakeup", "N", "linear", Load.ANY, READS),
         ),
         jumps="any jump is one scan of all pending timers and a sort of those due",
         suits="a few dozen timers, or a clock that seldom moves",

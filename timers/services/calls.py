@@ -6,7 +6,7 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from math import floor
 from types import CoroutineType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVarTuple, Unpack
 
 from timers.errors import ParameterError, TimeRangeError
 from timers.limits import LIMIT
@@ -30,6 +30,7 @@ from timers.validation import shown
 Missed = Literal["skip", "burst", "delay"]
 Callback = Callable[..., object]
 Args = tuple[Any, ...]
+Ts = TypeVarTuple("Ts")
 
 ROOM_S = 0.001  # between two looks of a caller that waits
 
@@ -222,7 +223,11 @@ class CallScheduler:
     _waits = False  # whether callers wait for room, instead of an error
 
     def schedule_after(
-        self, delay: Any, callback: Callback, *args: Any, context: Context | None = None
+        self,
+        delay: Any,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
     ) -> ScheduledCall:
         """Run `callback(*args)` after `delay` seconds (or a timedelta) and return the call.
 
@@ -273,7 +278,11 @@ class CallScheduler:
         return call
 
     def schedule_at(
-        self, moment: Any, callback: Callback, *args: Any, context: Context | None = None
+        self,
+        moment: Any,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
     ) -> ScheduledCall:
         """Run `callback(*args)` at `moment`: the clock's seconds (see `time`) or an aware datetime.
 
@@ -290,8 +299,8 @@ class CallScheduler:
     def schedule_every(
         self,
         period: Any,
-        callback: Callback,
-        *args: Any,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
         first: Any = None,
         missed: Missed = "skip",
         context: Context | None = None,
@@ -402,9 +411,11 @@ class CallScheduler:
         raise NotImplementedError
 
     def _relieve(self) -> None:
-        """Apply what was gathered."""
-        with self._pending.lock, suppress(MemoryError):  # the driver tries again, and reports it
-            self._pending.apply()
+        """Apply what was gathered. If that fails, the driver tries again, and reports it."""
+        pending = self._pending
+        with pending.lock, suppress(MemoryError):
+            if not pending.failed:
+                pending.apply()
 
     # Running
 

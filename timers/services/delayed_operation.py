@@ -142,7 +142,7 @@ class DelayedOperation(Entry):
                     if handle > 0:
                         pending.calls[handle & PLACE_MASK] = None
                         pending.gone.append(handle)
-                        if len(pending.gone) >= BATCH:
+                        if len(pending.gone) >= BATCH and not pending.failed:
                             pending.apply()
                 if pending.ending:
                     pending.alarm = pending.wake(pending.latest)

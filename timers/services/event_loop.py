@@ -218,7 +218,8 @@ class _WheelLoop(asyncio.AbstractEventLoop):
         handle._moment, handle._handle, handle._state = moment, UNFILED, PENDING
         handle._ready = None
         wheel = self.wheel
-        if len(wheel.new) >= BATCH:  # before this call is added, which may be cancelled next
+        # Before this call is added, which may be cancelled next.
+        if len(wheel.new) >= BATCH and not wheel.failed:
             with suppress(MemoryError):  # the next turn tries again, and raises it
                 wheel.apply()
         if moment < wheel.alarm or wheel.guarded:

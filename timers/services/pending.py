@@ -122,6 +122,7 @@ class Pending:
         self.filed = 0  # pending calls that are in the timer or due
         self.busy = False  # whether a frame below uses the timer
         self.unsettled = False  # whether an `advance` was interrupted
+        self.failed = False  # whether the last attempt to apply failed; then the driver repeats it
         self.shared = shared
         self.check_thread: Callable[[], object] = _any_thread  # refuses another than the loop's
         self.renew_lock()
@@ -228,7 +229,7 @@ class Pending:
         """Take a call out of the timer."""
         self.calls[handle & PLACE_MASK] = None
         self.gone.append(handle)
-        if len(self.gone) >= BATCH:
+        if len(self.gone) >= BATCH and not self.failed:
             self.apply()
 
     def move(self, entry: Entry, moment: int, state: int = PENDING) -> bool:
@@ -350,6 +351,7 @@ class Pending:
     # While `busy`
 
     def _apply(self, now: int = -1) -> None:
+        self.failed = True  # until the end
         if self.unsettled:
             for entry in [each for each in self.calls if each is not None]:
                 if entry._state == PENDING and entry._handle > 0:
@@ -363,6 +365,7 @@ class Pending:
             # PENDING and UNFILED
             self._file([e for e in new if e._moment > now and not (e._state or e._handle)])
             self.new[: len(new)] = [e for e in new if not (e._state or e._handle)]
+        self.failed = False
 
     def _file(self, entries: list[Entry]) -> None:
         """Schedule entries."""
@@ -371,9 +374,21 @@ class Pending:
         moments = [entry._moment for entry in entries]
         self.wakeup = None
         array = self.timer.schedule_many(self._units_of(moments))
-        places, calls = (array & PLACE_MASK).tolist(), self.calls
+        try:
+            self._enter(entries, moments, array)
+        except BaseException:
+            # An attempt that is repeated must not leave rows behind each time.
+            with suppress(MemoryError, SystemError):
+                rows = zip(entries, array.tolist(), strict=True)
+                unused = [handle for entry, handle in rows if entry._handle != handle]
+                self.timer.cancel_many(np.array(unused, np.int64))
+            raise
+
+    def _enter(self, entries: list[Entry], moments: list[int], handles: Int64s) -> None:
+        """Give entries their handles."""
+        places, calls = (handles & PLACE_MASK).tolist(), self.calls
         calls.extend(repeat(None, max(places) + 1 - len(calls)))
-        rows = zip(entries, moments, array.tolist(), places, strict=True)
+        rows = zip(entries, moments, handles.tolist(), places, strict=True)
         for entry, moment, handle, place in rows:
             calls[place] = entry
             if not entry._handle:

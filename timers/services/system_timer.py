@@ -2,12 +2,13 @@
 
 import atexit
 import logging
+import sys
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import CancelledError, Executor
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, Self
@@ -24,7 +25,7 @@ from timers.services.clock import (
     duration_ns,
 )
 from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.services.pending import AWAKE, NEVER, Entry, Pending
+from timers.services.pending import AWAKE, NEVER, STARTED, Entry, Pending
 from timers.validation import shown
 
 logger = logging.getLogger("timers.services")
@@ -95,6 +96,11 @@ class SystemTimer(CallScheduler):
             raise ServiceStateError("no SystemTimer can be started while the interpreter exits")
         if executor is not None and not callable(getattr(executor, "submit", None)):
             raise ParameterError(f"executor must be an Executor, not {shown(executor)}")
+        processes = sys.modules.get("concurrent.futures.process")  # loaded if one has been made
+        if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
+            raise ParameterError(
+                f"executor must run callbacks in this process, not {shown(executor)}"
+            )
         if not callable(getattr(clock, "now", None)):
             raise ParameterError(f"clock must be a Clock, not {shown(clock)}")
         if on_error is not None and not callable(on_error):
@@ -282,13 +288,24 @@ class SystemTimer(CallScheduler):
         self._started += 1
         self._next_due = entry._moment
         if self._executor is not None:
-            self._executor.submit(self._run, entry, False)
+            future = self._executor.submit(self._run, entry, False)
+            if callable(getattr(future, "add_done_callback", None)):
+                future.add_done_callback(partial(self._look_at, entry))
             return
         self._running_since = time.monotonic_ns()
         try:
             self._run(entry, self._propagates)
         finally:
             self._running_since = NEVER
+
+    def _look_at(self, entry: Any, future: Any) -> None:
+        """Report a call that its executor has dropped; `_run` itself never raises."""
+        if entry._state != STARTED:
+            return
+        error = CancelledError() if future.cancelled() else future.exception()
+        if error is not None:
+            self._report(entry._callback, error)
+            self._finish(entry, False)
 
     def _report(self, callback: Callback | None, error: BaseException) -> None:
         try:

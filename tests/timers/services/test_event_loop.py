@@ -169,13 +169,96 @@ def test_debug_mode_checks_the_thread_and_the_callback(loop):
     loop.run_until_complete(main())
 
 
-@pytest.mark.parametrize("when", [float("inf"), -5, 0, 10**30, 100.5])
+@pytest.mark.parametrize("when", [float("inf"), float("-inf"), -5, 0, 10**30, 100.5])
 def test_any_moment_is_legal(loop, when):
     ran = []
     handle = loop.call_at(when, ran.append, 1)
     assert handle.when() == when
     loop.run_until_complete(asyncio.sleep(1))
     assert ran == ([1] if when < 101 else [])
+
+
+def test_an_infinite_delay(loop):
+    ran = []
+    loop.call_later(float("-inf"), ran.append, "at once")
+    loop.call_later(float("inf"), ran.append, "never")
+    loop.run_until_complete(asyncio.sleep(1000))
+    assert ran == ["at once"]
+
+
+AT_ONCE = {
+    "call_later(0)": lambda loop, again: loop.call_later(0, again),
+    "call_later(-1)": lambda loop, again: loop.call_later(-1, again),
+    "call_later(1e-9)": lambda loop, again: loop.call_later(1e-9, again),
+    "call_at(0)": lambda loop, again: loop.call_at(0, again),
+    "call_at(now)": lambda loop, again: loop.call_at(loop.time(), again),
+}
+
+
+@pytest.mark.parametrize("within", ["the host", "a turn"])
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_a_chain_of_calls_that_are_due_takes_as_many_turns_as_on_asyncio(name, within):
+    """From a callback of the loop itself, and from one that was in the timer."""
+
+    def turns(loop):
+        left, selects = 100, []
+
+        def again():
+            nonlocal left
+            left -= 1
+            selects.append(loop.selects)
+            if left:
+                AT_ONCE[name](loop, again)
+            else:
+                loop.stop()
+
+        loop.call_later(0 if within == "the host" else 1, again)
+        loop.run_forever()
+        now = loop.time()
+        loop.close()
+        return selects[-1] - selects[0], round(now, 3)
+
+    assert turns(on_a_wheel()) == turns(JumpingLoop())
+
+
+def test_what_is_due_stands_behind_what_is_ready_in_order_of_time(loop):
+    for loop in (loop, JumpingLoop()):  # noqa: B020  # the fixture closes the first
+        ran = []
+        loop.call_at(loop.time() - 1, ran.append, "second")
+        loop.call_at(loop.time() - 2, ran.append, "first")
+        gone = loop.call_later(0, ran.append, "cancelled")
+        loop.call_soon(ran.append, "ready")
+        gone.cancel()
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        loop.run_until_complete(asyncio.sleep(0))
+        assert ran == ["ready", "first", "second"]
+    loop.close()
+
+
+def test_a_loop_may_run_in_one_thread_after_another(loop):
+    ran = []
+    loop.call_later(1, ran.append, 1)
+    loop.run_until_complete(asyncio.sleep(2))
+
+    def elsewhere():
+        for k in range(1000):
+            loop.call_later(10 + k, ran.append, 2)
+        loop.run_until_complete(asyncio.sleep(20))
+        return True
+
+    assert in_thread(elsewhere)
+    loop.run_until_complete(asyncio.sleep(0.001))
+    assert ran == [1] + [2] * 11
+
+
+def test_the_repr_of_a_cancelled_handle_says_so_in_debug_mode(loop):
+    loop.set_debug(True)
+    for delay in (1, 0):
+        handle = loop.call_later(delay, print)
+        handle.cancel()
+        assert "cancelled" in repr(handle)
+        assert "print" in repr(handle)
 
 
 def test_by_default_a_unit_is_a_tenth_of_a_millisecond():

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import time
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from functools import partial
 from itertools import count
 
@@ -25,7 +26,7 @@ from tests.timers.services.test_interruptions import interrupted, raise_interrup
 from tests.timers.services.test_system_timer import HeldExecutor
 from tests.timers.services.test_system_timer_processes import forks, status_of_child
 from timers import CascadingWheel
-from timers.errors import ClockError, TimeRangeError
+from timers.errors import ClockError, ParameterError, TimeRangeError
 from timers.services import (
     IdleDetector,
     ManualClock,
@@ -209,11 +210,108 @@ def test_advance_clock_does_not_wait_for_a_call_that_was_cancelled_meanwhile():
     assert ends(lambda: timer.advance_clock(None), cancel)
 
 
-def test_close_does_not_wait_for_operations_that_were_withdrawn_meanwhile():
+@pytest.mark.parametrize("how", ["complete", "cancel", "shutdown"])
+def test_close_does_not_wait_for_operations_that_have_left_meanwhile(how):
     timer = SystemTimer(CascadingWheel())
-    purgatory = Purgatory("test", timer)
-    purgatory.try_complete_else_watch(Waiting(3600), ["a"])
-    assert ends(lambda: timer.close("wait"), purgatory.shutdown)
+    purgatory, operation = Purgatory("test", timer), Waiting(3600)
+    purgatory.try_complete_else_watch(operation, ["a"])
+    leave = {
+        "complete": operation.force_complete,
+        "cancel": operation.cancel,
+        "shutdown": purgatory.shutdown,
+    }
+    assert ends(lambda: timer.close("wait"), leave[how])
+
+
+@pytest.mark.parametrize(
+    ("late_ms", "running_ms", "expected"),
+    [(4.9, None, False), (5, None, True), (5, 9, True), (5, 11, False), (4.9, 9, False)],
+)
+def test_callers_let_a_late_driver_go_first_but_not_a_slow_callback(
+    late_ms, running_ms, expected, monkeypatch
+):
+    clock = SettableClock()
+    timer = SystemTimer(CascadingWheel(), clock=clock, start=False)
+    monkeypatch.setattr(system_timer.time, "monotonic_ns", lambda: 10**12)
+    timer._next_due, clock.value = 10**9, 10**9 + int(late_ms * MS)
+    if running_ms is not None:
+        timer._running_since = 10**12 - running_ms * MS
+    assert timer._is_late() == expected
+
+
+# Filing that fails
+
+
+def test_what_cannot_be_filed_leaves_nothing_behind_and_runs_on_time():
+    """The memory is missing after the timer has taken the calls, again and again."""
+
+    class Failing(CascadingWheel):
+        failing = 0
+
+        def schedule_many(self, deadlines):
+            handles = super().schedule_many(deadlines)
+            self.failing -= 1
+            return handles if self.failing < 0 else WithoutMemory(handles)
+
+    class WithoutMemory:
+        """Handles that cannot be read at first."""
+
+        def __init__(self, handles):
+            self.handles, self.reads = handles, 0
+
+        def __and__(self, mask):
+            raise MemoryError
+
+        def tolist(self):
+            return self.handles.tolist()
+
+    wheel, errors, clock, ran = Failing(), Recorder(), SettableClock(), []
+    timer = SystemTimer(wheel, clock=clock, start=False, on_error=errors)
+    wheel.failing = 3
+    for k in range(1000):
+        timer.schedule_after(1, ran.append, k)
+    assert len(wheel) == 0
+    assert wheel.failing == 2, "callers tried again"
+    for left in (1, 0):
+        with pytest.raises(MemoryError):
+            timer.advance_clock()
+        assert (len(wheel), wheel.failing) == (0, left)
+    assert timer.size == len(wheel) == 1000
+    clock.value = 1000 * MS
+    assert timer.advance_clock() == 1000
+    assert ran == list(range(1000))
+
+
+# Executors
+
+
+def test_an_executor_of_processes_is_refused():
+    with ProcessPoolExecutor(1) as pool, pytest.raises(ParameterError, match="in this process"):
+        SystemTimer(CascadingWheel(), executor=pool)
+
+
+@pytest.mark.parametrize("drop", ["cancel", "break"])
+def test_a_call_that_its_executor_drops_is_reported(drop):
+    class Dropping(Executor):
+        def submit(self, function, /, *args):
+            futures.append(Future())
+            return futures[-1]
+
+    futures, errors, clock = [], Recorder(), SettableClock()
+    timer = SystemTimer(
+        CascadingWheel(), clock=clock, start=False, executor=Dropping(), on_error=errors
+    )
+    once, every = timer.schedule_after(1, print), timer.schedule_every(1, print)
+    clock.value = 1000 * MS
+    timer.advance_clock()
+    for future in futures:
+        future.cancel() if drop == "cancel" else future.set_exception(ValueError("broken"))
+    assert [type(error).__name__ for error in errors.errors] == [
+        "CancelledError" if drop == "cancel" else "ValueError"
+    ] * 2
+    assert once.done()
+    assert not every.done()
+    assert (timer.size, every.when()) == (1, 2)
 
 
 # What is out of range

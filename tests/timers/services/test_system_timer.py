@@ -573,3 +573,33 @@ def test_calls_that_are_cancelled_at_once_never_reach_the_timer():
         timer.schedule_after(30, print).cancel()
     assert len(wheel) == 1  # `size` would apply what was gathered
     assert timer.size == 1
+
+
+@pytest.mark.parametrize("delay", [0, -1])
+def test_what_is_due_when_the_driver_looks_never_enters_the_timer(delay):
+    wheel, clock, ran = Interposed(CascadingWheel()), SettableClock(), []
+    timer = SystemTimer(wheel, clock=clock, start=False)
+    wheel.before["schedule_many"] = raising(AssertionError("it entered the timer"))
+
+    def again(left):
+        ran.append(left)
+        if left:
+            timer.schedule_after(delay, again, left - 1)
+
+    timer.schedule_after(delay, again, 3)
+    for _ in range(4):
+        clock.value += 400_000
+        assert timer.advance_clock() >= 1 or len(ran) == 4
+    assert ran == [3, 2, 1, 0]
+
+
+def test_what_is_due_at_once_runs_in_order_with_what_the_timer_returns():
+    clock, ran = ManualClock(), []
+    timer = SystemTimer(CascadingWheel(), clock=clock)
+    timer.schedule_after(1, ran.append, "second")
+    assert timer.size == 1  # it is in the timer
+    timer.schedule_at(0.5, ran.append, "first")
+    timer.schedule_at(1.000_000_001, ran.append, "third")
+    clock._now = 2 * 10**9
+    clock.advance(0)
+    assert ran == ["first", "second", "third"]

@@ -114,3 +114,38 @@ class Proactor(asyncio.BaseEventLoop):
 def test_nonsense_is_refused(options, text):
     with pytest.raises(ParameterError, match=text):
         wheel_event_loop(**options)
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("days", [193, 195, 2_000, 20_000])
+def test_a_clock_may_be_as_far_as_a_float_has_no_nanoseconds(days, debug):
+    """From 2**24 seconds on, which are 194 days, the time of a loop has steps of nanoseconds."""
+    clock, ran = ManualClock(autojump=True), []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(days * 86_400)
+        for delay in (0, 1e-9, 0.001, 1, 12_345.678_9):
+            await asyncio.sleep(delay)
+            loop.call_later(delay, ran.append, delay)
+        await asyncio.sleep(86_400)
+
+    with asyncio.Runner(loop_factory=wheel_event_loop(clock=clock), debug=debug) as runner:
+        runner.run(main())
+    assert ran == [0, 1e-9, 0.001, 1, 12_345.678_9]
+    assert clock.now() >= (days + 1) * 86_400 * 10**9
+
+
+def test_a_sleep_ends_before_the_later_call_of_a_service_on_its_clock():
+    clock, ran = ManualClock(autojump=True), []
+    timer = SystemTimer(CascadingWheel(), clock=clock)
+    timer.schedule_after(10, ran.append, 1)
+
+    async def main():
+        await asyncio.sleep(1)
+        assert (clock.now(), ran) == (10**9, [])
+        await asyncio.sleep(10)
+
+    with asyncio.Runner(loop_factory=wheel_event_loop(clock=clock)) as runner:
+        runner.run(main())
+    assert (clock.now(), ran) == (11 * 10**9, [1])
