@@ -1,0 +1,82 @@
+"""What the gate prints: a line for each row and size, within 80 columns."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from .ratios import ABSENT, Result
+
+WIDTH = 80
+_NAME, _SIZE, _TIME, _RATIO = 36, 7, 9, 6
+
+
+def time_text(seconds: float) -> str:
+    """Three digits and a unit."""
+    for unit, factor in (("ns", 1e9), ("us", 1e6), ("ms", 1e3)):
+        value = seconds * factor
+        if value < 999.5:
+            return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def size_text(size: int) -> str:
+    """A number of others, such as 300k."""
+    return f"{size // 1000}k" if size and not size % 1000 else str(size)
+
+
+def heading(commit: str) -> str:
+    """The names of the columns."""
+    return (
+        f"{'CPU time of one':<{_NAME}}{'beside':>{_SIZE}}{commit[:8]:>{_TIME}}{'here':>{_TIME}}"
+        f"{'ratio':>{_RATIO}}  of 95 %"
+    )
+
+
+def line(result: Result, limit: float, final: bool = True) -> str:
+    """One result; "?" marks a ratio that is measured again, "!" one that is beyond the limit."""
+    operation = result.name.partition(": ")[2]
+    start = f"  {operation:<{_NAME - 2}.{_NAME - 2}}{size_text(result.size):>{_SIZE}}"
+    if not result.measured:
+        return f"{start}  {reason(result)}"[:WIDTH]
+    there, here = map(time_text, result.seconds)
+    low, middle, high = result.ratio
+    mark = " "
+    if not final:
+        mark = "?"
+    elif result.is_slower(limit):
+        mark = "!"
+    elif result.is_faster(limit):
+        mark = "+"
+    times = f"{there:>{_TIME}}{here:>{_TIME}}{middle:>{_RATIO}.2f}"
+    return f"{start}{times}{mark} {low:.2f}-{high:.2f}"
+
+
+def reason(result: Result) -> str:
+    """Why there is no ratio."""
+    sides = (("there", result.there), ("here", result.here))
+    whys = [
+        f"absent {place}" if why == ABSENT else f"{place}: {why}" for place, why in sides if why
+    ]
+    return "; ".join(whys)
+
+
+def kind(result: Result, limit: float) -> str:
+    """The verdict of a result."""
+    if result.is_slower(limit):
+        return f"slower than {limit:g} (!)"
+    if result.is_faster(limit):
+        return f"faster than 1/{limit:g} (+)"
+    if result.measured:
+        return "within"
+    return (
+        "failed here"
+        if result.here
+        else "absent there"
+        if result.there == ABSENT
+        else "failed there"
+    )
+
+
+def summary(results: Sequence[Result], limit: float) -> str:
+    """How many results have each verdict."""
+    counts = Counter(kind(result, limit) for result in results)
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
