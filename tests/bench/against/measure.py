@@ -18,7 +18,7 @@ from .row import Row
 FOLDER = Path(__file__).parents[1]  # the worker runs in it
 TURN = 0.02  # seconds of CPU in a turn, at least,
 LONGEST = 0.2  # unless it lasts that long, since an operation sleeps
-LEAST, MOST = 7, 21  # turns of each side
+LEAST, MOST = 6, 21  # turns of each side; with fewer, no interval has 95 %
 PAIRS = 3  # of processes, until a row is said to be slower
 FIRST_LOOK = 0.7  # of the time; the rest is for a second look at rows that seem slower
 ANSWER, COMPILING = 60.0, 300.0  # seconds after which a worker is said to hang
@@ -173,7 +173,7 @@ class Gate:
         again.sort(key=lambda pair: pair[1].ratio.middle, reverse=True)
         for place, (row, result) in enumerate(again):
             share = (end - self._clock()) / (len(again) - place)
-            for left in range(PAIRS - 1, 0, -1):
+            for _ in range(PAIRS - 1):
                 if result.is_open(self._limit) and self._clock() < end:
                     self._look(result, row, share / 2)
                     self._end()

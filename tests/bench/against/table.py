@@ -1,10 +1,14 @@
 """The table: every operation that programs call often, one row each."""
 
-from . import services
+from . import services, structures, traffic
 from .row import Row
 
+OTHERS = (1_000, 30_000, 300_000)
 PENDING = (0, 30_000, 300_000)
 CONNECTIONS = (1_000, 30_000, 300_000)
+ROWS_OF_A_TAPE = (1_000, 30_000, 300_000)
+ROWS_OF_A_LOG = (1_000, 10_000, 100_000)
+FEW = (1_000, 3_000, 10_000)  # for timers whose operations take O(N)
 
 WHEEL = "timers:CascadingWheel"
 CLOCK = "timers.services:ManualClock"
@@ -13,6 +17,75 @@ ASYNC = ("timers.services:AsyncTimer", WHEEL)
 LOOP = ("timers.services:wheel_event_loop",)
 WATCH = ("timers.services:Purgatory", "timers.services:DelayedOperation", *SYSTEM)
 IDLE = ("timers.services:IdleDetector",)
+
+TAPE = "compare:Tape | compare.tapes.tape:Tape"
+REPLAY = "compare:replay | compare.replay.engine:replay"
+MAKE = "compare:make | compare.workloads.catalogue:make"
+VALIDATE = "compare:validate | compare.tapes.tape:validate"
+WRITE = "compare:write_trace | compare.tapes.trace:write_trace"
+OPEN = "compare:open_trace | compare.tapes.trace:open_trace"
+RECORD = "compare:record | compare.recording.run:record"
+# Before `compare.logs.ingest`, Spark alone read logs: a start of Java would be measured.
+REQUESTS = "compare:ingest_requests | compare.logs.ingest:ingest_requests"
+TOUCHES = "compare:ingest_touches | compare.logs.ingest:ingest_touches"
+OPTIONS = "compare:LogOptions | compare.logs.ingest:Options"
+FORMATS = "compare.traffic.logs.formats:FORMATS | compare.logs.formats:FORMATS"
+KERNEL = "compare.traffic.logs.formats.kernel:read_kernel_trace"
+
+SCHEMES = ("CascadingWheel", "HierarchicalWheel", "HashedWheel", "SimpleWheel")
+SCHEMES += ("DenseWheel", "DelayQueue")
+"""Measured by each method; replays measure all that are registered."""
+TIMERS = {
+    name: f"timers:{name.title().replace('-', '')}"
+    for name in (
+        *("unordered-list", "heapq-delay-queue", "delay-queue", "simple-wheel", "hashed-wheel"),
+        *("hierarchical-wheel", "cascading-wheel", "dense-wheel", "linux-wheel"),
+        *("duration-lists", "ordered-list", "sorted-hashed-wheel"),
+    )
+}
+SLOW = ("unordered-list", "ordered-list")
+WORKLOADS = ("uniform", "lognormal-low", "keepalive", "cancel-heavy")
+
+METHODS = {
+    "schedule": structures.schedule,
+    "schedule_after": structures.schedule_after,
+    "cancel": structures.cancel,
+    "reschedule": structures.reschedule,
+    "schedule_many": structures.schedule_many,
+    "cancel_many": structures.cancel_many,
+    "reschedule_many": structures.reschedule_many,
+    "advance": {
+        "nothing due": structures.advance_nothing_due,
+        "one due": structures.advance_one_due,
+        "1000 due, each": structures.advance_many_due,
+    },
+    "next_expiry": {"and advance": structures.next_expiry},
+    "next_wakeup": {"and advance": structures.next_wakeup},
+    "__len__": structures.length,
+    "__init__": structures.construct,
+}
+"""Of each timer: a case, or several with what tells them apart."""
+
+FIRST_USE = {
+    "import timers": "import timers",
+    "import timers.services": "import timers.services",
+    "import compare": "import compare",
+    "wheelwork --help": "from compare.cli.main import main; main(['--help'])",
+    "a timer": "from timers import CascadingWheel; timer = CascadingWheel()\n"
+    "timer.cancel(timer.schedule(5)); timer.schedule(7); timer.advance(10)",
+    "SystemTimer": "from timers import CascadingWheel\nfrom timers.services import SystemTimer\n"
+    "with SystemTimer(CascadingWheel()) as timer: timer.schedule_after(30, print).cancel()",
+    "Purgatory": "from timers import CascadingWheel\n"
+    "from timers.services import DelayedOperation, Purgatory, SystemTimer\n"
+    "class Request(DelayedOperation):\n    def try_complete(self): return False\n"
+    "with SystemTimer(CascadingWheel()) as timer:\n"
+    "    Purgatory('p', timer).try_complete_else_watch(Request(30), [1])",
+    "IdleDetector": "from timers.services import IdleDetector; detector = IdleDetector()\n"
+    "detector.touch_many(range(10), 0); detector.advance(40)",
+    "a loop": "import asyncio; from timers.services import wheel_event_loop\n"
+    "with asyncio.Runner(loop_factory=wheel_event_loop()) as r: r.run(asyncio.sleep(0.001))",
+}
+"""Programs whose CPU time counts from their first line; compiled code is in the disk cache."""
 
 
 def _system(operation, covers, case, imports=SYSTEM, sizes=PENDING):
@@ -39,7 +112,49 @@ _SCHEDULE, _CANCEL = "SystemTimer.schedule_after", "ScheduledCall.cancel"
 _ENTER = "Purgatory.try_complete_else_watch"
 _COMPLETE = "DelayedOperation.force_complete"
 
-ROWS = (
+
+def _timers():
+    for scheme in SCHEMES:
+        for method, cases in METHODS.items():
+            for what, case in (cases if isinstance(cases, dict) else {"": cases}).items():
+                operation = f"{method}, {what}" if what else method
+                covers = f"Timer.{method} {scheme}"
+                yield Row(f"{scheme}: {operation}", OTHERS, (f"timers:{scheme}",), covers, case)
+    imports = (WHEEL, "timers:place_of")
+    yield Row("handles: place_of", OTHERS, imports, "place_of", structures.place)
+
+
+def _traffic():
+    for name, place in TIMERS.items():
+        sizes = FEW if name in SLOW else ROWS_OF_A_TAPE
+        imports = (REPLAY, TAPE, place)
+        covers = f"replay Tape {place.partition(':')[2]}"
+        yield Row(f"replay: {name}", sizes, imports, covers, traffic.replayed, "operations")
+    for name in WORKLOADS:
+        case = traffic.made(name)
+        yield Row(f"generate: {name}", ROWS_OF_A_TAPE, (MAKE,), "make", case, "operations")
+    traces = {
+        "validate": ("validate", (VALIDATE, TAPE), traffic.validated),
+        "write_trace": ("write_trace", (WRITE, TAPE), traffic.written),
+        "open_trace, load": ("open_trace Trace", (OPEN, WRITE, TAPE), traffic.opened),
+    }
+    for name, (covers, imports, case) in traces.items():
+        yield Row(f"traces: {name}", ROWS_OF_A_TAPE, imports, covers, case, "operations")
+    for name, log in traffic.LOGS.items():
+        covers = "ingest_touches" if "idle" in log.roles else "ingest_requests LogOptions"
+        imports = (REQUESTS, TOUCHES, OPTIONS, FORMATS)
+        case = traffic.ingested(name)
+        yield Row(f"ingest: {name}", ROWS_OF_A_LOG, imports, covers, case, "rows")
+    imports, covers = (REQUESTS, OPTIONS), "ingest_requests"
+    yield Row("ingest: parquet", ROWS_OF_A_LOG, imports, covers, traffic.ingested_parquet, "rows")
+    yield Row("ingest: Arrow", ROWS_OF_A_LOG, imports, covers, traffic.ingested_arrow, "rows")
+    yield Row("ingest: kernel", ROWS_OF_A_LOG, (KERNEL,), "", traffic.ingested_kernel, "rows")
+    yield Row("record: call_later, cancel", PENDING, (RECORD,), "record", traffic.recorded)
+    for name, text in FIRST_USE.items():
+        yield Row(f"first use: {name}", (0,), (), "", traffic.program(text))
+
+
+_SERVICES = (
     _system("schedule, cancel at once", f"{_SCHEDULE} {_CANCEL}", services.at_once),
     _system("schedule, cancel 1000 later", f"{_SCHEDULE} {_CANCEL}", services.later),
     _system("the same by 4 threads", f"{_SCHEDULE} {_CANCEL}", services.by_threads),
@@ -121,3 +236,6 @@ ROWS = (
     _idle("advance, all fall idle", "IdleDetector.advance", services.fallen_idle),
     _idle("touch a new one, remove", "IdleDetector.remove", services.removed),
 )
+
+ROWS = (*_SERVICES, *_timers(), *_traffic())
+"""The table."""
