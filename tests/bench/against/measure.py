@@ -139,7 +139,7 @@ class Gate:
                 except WorkerError:
                     self._reasons[row.name] = self._why()
                 yield
-            self._end()
+            self.end()
 
     def measure(self, rows: Sequence[Row], seconds: float) -> Iterator[Result]:
         """Measure the rows, and then those that seem slower again in other processes.
@@ -169,14 +169,14 @@ class Gate:
                 if result.is_open(self._limit):
                     again.append((row, result))
                 yield result
-            self._end()
+            self.end()
         again.sort(key=lambda pair: pair[1].ratio.middle, reverse=True)
         for place, (row, result) in enumerate(again):
             share = (end - self._clock()) / (len(again) - place)
             for _ in range(PAIRS - 1):
                 if result.is_open(self._limit) and self._clock() < end:
                     self._look(result, row, share / 2)
-                    self._end()
+                    self.end()
             yield result
 
     def _look(self, result: Result, row: Row, share: float) -> None:
@@ -189,10 +189,10 @@ class Gate:
                 first = len(turns.there) % 2  # either side is first
                 for place in (first, 1 - first):
                     turns[place].append(self._sides[place].turn(count).cpu / count)
-            self._both(Side.close)
+            self._both(lambda side: side.close())
         except WorkerError:
             result.there, result.here = self._why()
-            self._end()
+            self.end()
         else:
             result.pairs.append(turns)
 
@@ -218,6 +218,7 @@ class Gate:
         there, here = self._sides
         return there.reason, here.reason
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End the processes."""
         for side in self._sides:
             side.end()

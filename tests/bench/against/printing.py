@@ -1,7 +1,7 @@
 """What the gate prints: a line for each row and size, within 80 columns."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .ratios import ABSENT, Result
 
@@ -80,3 +80,32 @@ def summary(results: Sequence[Result], limit: float) -> str:
     """How many results have each verdict."""
     counts = Counter(kind(result, limit) for result in results)
     return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+
+
+def markdown(results: Mapping[str, Sequence[Result]], limit: float) -> str:
+    """A table with a column for each commit: the ratios at the sizes of a row.
+
+    Ratios beyond the limit are in bold.
+    """
+    rows: dict[str, dict[str, list[Result]]] = {}
+    for commit, measured in results.items():
+        for result in measured:
+            rows.setdefault(result.name, {}).setdefault(commit, []).append(result)
+    lines = [f"| operation | sizes | {' | '.join(results)} |", "|---" * (2 + len(results)) + "|"]
+    for name, cells in rows.items():
+        longest = max(cells.values(), key=len)
+        sizes = ", ".join(size_text(result.size) for result in longest)
+        texts = [_cell(cells.get(commit, ()), limit) for commit in results]
+        lines.append(f"| {name} | {sizes} | {' | '.join(texts)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(results: Sequence[Result], limit: float) -> str:
+    texts = []
+    for result in results:
+        if not result.measured:
+            texts.append(kind(result, limit))
+        else:
+            text = f"{result.ratio.middle:.2f}"
+            texts.append(f"**{text}**" if result.is_slower(limit) else text)
+    return " ".join(texts)

@@ -62,13 +62,13 @@ class Result:
 
     @property
     def ratio(self) -> Interval:
-        """CPU time here by that there.
+        """CPU time here by that there, of all turns.
 
-        Processes differ by where their memory lies, so the interval encloses those of all pairs.
+        Processes differ by where their memory lies, so the interval has the median of each pair.
         """
-        each = [interval(pair.ratios()) for pair in self.pairs]
-        low, high = min(one.low for one in each), max(one.high for one in each)
-        return Interval(low, median(one.middle for one in each), high)
+        low, middle, high = interval([ratio for pair in self.pairs for ratio in pair.ratios()])
+        middles = [median(pair.ratios()) for pair in self.pairs]
+        return Interval(min(low, *middles), middle, max(high, *middles))
 
     @property
     def seconds(self) -> tuple[float, float]:
@@ -85,8 +85,8 @@ class Result:
         return self.measured and self.ratio.high < 1 / limit
 
     def is_open(self, limit: float) -> bool:
-        """Whether more turns may change the verdict, or confirm a bad one."""
-        return self.measured and self.ratio.high > limit
+        """Whether it seems slower, so that another pair of processes can change the verdict."""
+        return self.measured and all(median(pair.ratios()) > limit for pair in self.pairs)
 
     def fails(self, limit: float) -> bool:
         """Whether the gate is closed: too slow, or no figure of this commit."""

@@ -531,6 +531,21 @@ def watched_in_batches(size, purgatory, operation, system_timer, wheel):
         yield lambda count: cpu(work, count)
 
 
+def purged(size, purgatory, operation, system_timer, wheel):
+    """A purge of operations that have completed, beside `size` that have not."""
+    with purgatory_of(size, purgatory, operation, system_timer, wheel) as (waiting, request_class):
+
+        def work(count):
+            for first in range(0, count, BATCH):
+                group = [request_class(30.0) for _ in range(min(BATCH, count - first))]
+                waiting.try_complete_else_watch_many(group, ("one",))
+                for request in group:
+                    request.force_complete()
+                waiting.purge()
+
+        yield lambda count: cpu(work, count)
+
+
 def completed_by_key(size, purgatory, operation, system_timer, wheel):
     """`check_and_complete` of a key whose one operation completes."""
 
@@ -563,6 +578,18 @@ def checked_in_vain(size, purgatory, operation, system_timer, wheel):
         def work(count):
             for _ in range(count):
                 waiting.check_and_complete("key")
+
+        yield lambda count: cpu(work, count)
+
+
+def watched_and_cancelled(size, purgatory, operation, system_timer, wheel):
+    with purgatory_of(size, purgatory, operation, system_timer, wheel) as (waiting, request_class):
+
+        def work(count):
+            for number in range(count):
+                request = request_class(30.0)
+                waiting.try_complete_else_watch(request, (number,))
+                request.cancel()
 
         yield lambda count: cpu(work, count)
 

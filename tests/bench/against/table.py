@@ -8,7 +8,7 @@ PENDING = (0, 30_000, 300_000)
 CONNECTIONS = (1_000, 30_000, 300_000)
 ROWS_OF_A_TAPE = (1_000, 30_000, 300_000)
 ROWS_OF_A_LOG = (1_000, 10_000, 100_000)
-FEW = (1_000, 3_000, 10_000)  # for timers whose operations take O(N)
+FEW = (1_000, 3_000, 10_000)  # for timers that take O(N), or run in plain Python
 
 WHEEL = "timers:CascadingWheel"
 CLOCK = "timers.services:ManualClock"
@@ -43,7 +43,7 @@ TIMERS = {
         *("duration-lists", "ordered-list", "sorted-hashed-wheel"),
     )
 }
-SLOW = ("unordered-list", "ordered-list")
+SLOW = ("unordered-list", "ordered-list", "heapq-delay-queue")
 WORKLOADS = ("uniform", "lognormal-low", "keepalive", "cancel-heavy")
 
 METHODS = {
@@ -208,8 +208,7 @@ _SERVICES = (
     _loop("open and close", services.loop_opened_and_closed, sizes=(0, 100, 10_000)),
     _purgatory(
         "own keys",
-        f"Purgatory {_ENTER} DelayedOperation {_COMPLETE} DelayedOperation.try_complete"
-        " DelayedOperation.on_complete Purgatory.purge",
+        f"Purgatory {_ENTER} DelayedOperation {_COMPLETE} DelayedOperation.on_complete",
         services.watched_and_completed,
     ),
     _purgatory("three shared keys", f"{_ENTER} {_COMPLETE}", services.shared_keys),
@@ -218,8 +217,10 @@ _SERVICES = (
         f"{_ENTER}_many {_COMPLETE}",
         services.watched_in_batches,
     ),
+    _purgatory("watch, complete, purge by 250", "Purgatory.purge", services.purged),
     _purgatory("check, one completes", "Purgatory.check_and_complete", services.completed_by_key),
     _purgatory("check, none completes", "Purgatory.check_and_complete", services.checked_in_vain),
+    _purgatory("watch, cancel", "DelayedOperation.cancel", services.watched_and_cancelled),
     _purgatory("cancel_for_key", "Purgatory.cancel_for_key", services.cancelled_for_a_key),
     _purgatory(
         "watch, time out", "DelayedOperation.on_expiration", services.timed_out, (*WATCH, CLOCK)

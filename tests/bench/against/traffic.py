@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -250,8 +251,13 @@ LOGS = {
 """One for each format; tests/bench/test_against.py holds them to the list of the project."""
 
 
+@lru_cache(3)  # the formats of a process share them
 def fields(size):
     """The values of each line: 50 lines a second."""
+    return list(_fields(size))
+
+
+def _fields(size):
     took = np.random.default_rng(size).integers(1, TIMEOUT * 4 // 3, size).tolist()
     for number, ms in enumerate(took):
         at = SINCE + timedelta(milliseconds=20 * number)
@@ -300,7 +306,7 @@ def ingested_parquet(size, ingest_requests, options):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = list(fields(size))
+    rows = fields(size)
     start = [float(row["epoch"]) for row in rows]
     took = [float(row["took"]) for row in rows]
     with TemporaryDirectory() as folder:
@@ -319,7 +325,7 @@ def ingested_arrow(size, ingest_requests, options):
 
     if "__arrow_c_stream__" not in (inspect.getdoc(ingest_requests) or ""):
         raise AbsentError("logs in memory")
-    rows = list(fields(size))
+    rows = fields(size)
     start = [float(row["epoch"]) for row in rows]
     table = pa.table({"start": start, "took": [float(row["took"]) for row in rows]})
 
