@@ -16,8 +16,8 @@ from .ratios import ABSENT, NO_TIME, Result, Turns
 from .row import Row
 
 FOLDER = Path(__file__).parents[1]  # the worker runs in it
-TURN = 0.02  # seconds of CPU in a turn, at least,
-LONGEST = 0.2  # unless it lasts that long, since an operation sleeps
+TURN = 0.01  # seconds of CPU in a turn, at least,
+LONGEST = 0.1  # unless it lasts that long, since an operation sleeps
 LEAST, MOST = 6, 21  # turns of each side; with fewer, no interval has 95 %
 PAIRS = 3  # of processes, until a row is said to be slower
 FIRST_LOOK = 0.7  # of the time; the rest is for a second look at rows that seem slower

@@ -1,7 +1,6 @@
 """Operations of the timers themselves, called from Python beside `size` others that are far off."""
 
 import itertools
-import random
 
 import numpy as np
 
@@ -19,8 +18,11 @@ def of_size(scheme, size):
 
 
 def deadlines(count):
-    dice = random.Random(count)
-    return [dice.randrange(NEAREST, FARTHEST) for _ in range(count)]
+    return np.random.default_rng(count).integers(NEAREST, FARTHEST, count)
+
+
+def shuffled(handles):
+    return np.random.default_rng(0).permutation(handles)
 
 
 def schedule(size, scheme, method="schedule"):
@@ -28,7 +30,7 @@ def schedule(size, scheme, method="schedule"):
     call = getattr(timer, method)
 
     def turn(count):
-        handles, whens = [], deadlines(count)
+        handles, whens = [], deadlines(count).tolist()
 
         def work():
             for when in whens:
@@ -49,8 +51,7 @@ def cancel(size, scheme):
     timer, _ = of_size(scheme, size)
 
     def turn(count):
-        handles = timer.schedule_many(deadlines(count)).tolist()
-        random.Random(0).shuffle(handles)
+        handles = shuffled(timer.schedule_many(deadlines(count))).tolist()
 
         def work():
             for handle in handles:
@@ -63,11 +64,11 @@ def cancel(size, scheme):
 
 def reschedule(size, scheme):
     timer, handles = of_size(scheme, size)
-    random.Random(0).shuffle(handles)
-    following = itertools.cycle(handles)
+    following = itertools.cycle(shuffled(handles).tolist())
 
     def turn(count):
-        chosen = list(zip(itertools.islice(following, count), deadlines(count), strict=True))
+        whens = deadlines(count).tolist()
+        chosen = list(zip(itertools.islice(following, count), whens, strict=True))
 
         def work():
             for handle, deadline in chosen:
@@ -83,7 +84,7 @@ def schedule_many(size, scheme):
     timer, _ = of_size(scheme, size)
 
     def turn(count):
-        whens = np.array(deadlines(count))
+        whens = deadlines(count)
         parts, handles = [whens[first : first + BATCH] for first in range(0, count, BATCH)], []
 
         def work():
@@ -101,8 +102,7 @@ def cancel_many(size, scheme):
     timer, _ = of_size(scheme, size)
 
     def turn(count):
-        handles = timer.schedule_many(np.array(deadlines(count)))
-        np.random.default_rng(0).shuffle(handles)
+        handles = shuffled(timer.schedule_many(deadlines(count)))
 
         def work():
             for first in range(0, count, BATCH):
@@ -115,11 +115,10 @@ def cancel_many(size, scheme):
 
 def reschedule_many(size, scheme):
     timer, handles = of_size(scheme, size)
-    handles = np.array(handles)
-    np.random.default_rng(0).shuffle(handles)
+    handles = shuffled(handles)
 
     def turn(count):
-        whens, chosen = np.array(deadlines(count)), np.resize(handles, count)
+        whens, chosen = deadlines(count), np.resize(handles, count)
 
         def work():
             for first in range(0, count, BATCH):
