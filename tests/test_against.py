@@ -177,6 +177,22 @@ def test_a_row_that_seems_slower_in_one_process_only_passes():
     assert len(results[-1].pairs) == 2
 
 
+def test_a_side_that_fails_in_the_second_look_has_no_ratio():
+    class Failing(FakeSide):
+        def open(self, row, size, patience=0):
+            self.failing = {"g: a": "MemoryError"} if self.process > 2 else {}
+            super().open(row, size)
+
+    clock = Clock()
+    sides = FakeSide(clock, {"g: a": 1e-5}), Failing(clock, {"g: a": 2e-5})
+    gate = Gate(*sides, 1.25, clock)
+    list(gate.compile([row("g: a")]))
+    first, last = gate.measure([row("g: a")], 60.0)
+    assert first is last
+    assert last.fails(1.25)
+    assert "here: MemoryError" in printing.line(last, 1.25)
+
+
 def test_what_one_side_cannot_do_is_said_and_the_rest_goes_on():
     rows = [
         row("g: gone", (0, 5)),

@@ -3,7 +3,7 @@
     python -m tests.bench.against COMMIT ... [--only TEXT] [--limit 1.25]
         [--minutes 10] [--markdown FILE]
 
-Installs the commit beside this one, in `.nox/against`, with the versions of the
+Installs the commit beside this one, in `.nox/commits`, with the versions of the
 packages that this environment has. Prints for each operation, beside several
 numbers of others, the CPU time there and here, the median ratio of neighbouring
 turns, and the interval in which that lies with 95 % confidence. A row that
@@ -67,7 +67,7 @@ def main() -> None:
 
 def against(commit: str, rows: Sequence[Row], limit: float, minutes: float) -> list[Result]:
     """Measure the rows in a commit and here, and print each result."""
-    python = installed(commit, ROOT / ".nox" / "against", ROOT)
+    python = installed(commit, ROOT / ".nox" / "commits", ROOT)
     gate = Gate(side_of(str(python)), side_of(sys.executable, ROOT), limit)
     results: dict[tuple[str, int], Result] = {}
     group = ""

@@ -79,19 +79,24 @@ class Side:
         )
         assert worker.stdin is not None
         assert worker.stdout is not None
-        guard = threading.Timer(patience, worker.kill)
+        hung = threading.Event()
+
+        def give_up() -> None:
+            hung.set()
+            worker.kill()
+
+        guard = threading.Timer(patience, give_up)
         guard.start()
         try:
             with suppress(BrokenPipeError):
                 print(request, file=worker.stdin, flush=True)
             line = worker.stdout.readline()
         finally:
-            hung = guard.finished.is_set()
             guard.cancel()
         if line:
             answer = json.loads(line)
             self.reason = answer.get("error") or (ABSENT if "absent" in answer else "")
-        elif hung:
+        elif hung.is_set():
             self.reason = f"no answer in {patience:.0f} s"
         else:
             self.reason = f"the process ended with {worker.wait()}"

@@ -57,8 +57,8 @@ class Result:
 
     @property
     def measured(self) -> bool:
-        """Whether both sides were."""
-        return bool(self.pairs)
+        """Whether both sides were, each time."""
+        return bool(self.pairs) and not (self.there or self.here)
 
     @property
     def ratio(self) -> Interval:
