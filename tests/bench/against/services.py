@@ -535,12 +535,12 @@ def watched_in_batches(size, purgatory, operation, system_timer, wheel):
 
 
 def purged(size, purgatory, operation, system_timer, wheel):
-    """A purge of operations that have completed, beside `size` that have not."""
+    """A purge of a batch that has completed, beside `size` operations that have not."""
     with purgatory_of(size, purgatory, operation, system_timer, wheel) as (waiting, request_class):
 
         def work(count):
-            for first in range(0, count, BATCH):
-                group = [request_class(30.0) for _ in range(min(BATCH, count - first))]
+            for _ in range(count):
+                group = [request_class(30.0) for _ in range(BATCH)]
                 waiting.try_complete_else_watch_many(group, ("one",))
                 for request in group:
                     request.force_complete()
@@ -636,9 +636,9 @@ def counted(size, purgatory, operation, system_timer, wheel):
 
 
 @contextmanager
-def detector_of(size, idle_detector, keys):
+def detector_of(size, idle_detector, keys, timeout=1_000_000):
     """A detector with `size` open connections, which nothing of a case makes idle."""
-    detector = idle_detector(timeout=1_000_000, tick=1.0)
+    detector = idle_detector(timeout=timeout, tick=1.0)
     detector.touch_many(keys, at=0)
     yield detector
 
@@ -701,11 +701,11 @@ def first_touches_texts(size, idle_detector):
 
 
 def advanced(size, idle_detector):
-    """`advance` by a second, in which a thousandth of the connections send a packet."""
+    """`advance` by a second; each connection sends a packet every 20 s and may be idle for 30."""
     keys = numbers(size)
-    with detector_of(size, idle_detector, keys) as detector:
+    with detector_of(size, idle_detector, keys, timeout=30) as detector:
         moment = itertools.count(1)
-        parts = itertools.cycle(np.array_split(keys, 1000))
+        parts = itertools.cycle(np.array_split(keys, 20))
 
         def turn(count):
             used = 0.0
@@ -713,6 +713,7 @@ def advanced(size, idle_detector):
                 now = next(moment)
                 detector.touch_many(next(parts), now)
                 used += cpu(detector.advance, now)
+            assert len(detector) == size
             return used
 
         yield turn

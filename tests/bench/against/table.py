@@ -59,8 +59,8 @@ METHODS = {
         "one due": structures.advance_one_due,
         "1000 due, each": structures.advance_many_due,
     },
-    "next_expiry": {"and advance": structures.next_expiry},
-    "next_wakeup": {"and advance": structures.next_wakeup},
+    "next_expiry": {"after one fires": structures.next_expiry},
+    "next_wakeup": {"after one fires": structures.next_wakeup},
 }
 """Of each timer: a case, or several with what tells them apart."""
 SHARED = {
@@ -244,7 +244,7 @@ _SERVICES = (
         f"{_ENTER}_many {_COMPLETE}",
         services.watched_in_batches,
     ),
-    _purgatory("watch, complete, purge by 250", "Purgatory.purge", services.purged),
+    _purgatory("250 complete, purge", "Purgatory.purge", services.purged),
     _purgatory("check, one completes", "Purgatory.check_and_complete", services.completed_by_key),
     _purgatory("check, none completes", "Purgatory.check_and_complete", services.checked_in_vain),
     _purgatory("watch, cancel", "DelayedOperation.cancel", services.watched_and_cancelled),

@@ -58,9 +58,7 @@ class Worker:
         """Clean up."""
         case, self._case, self._turn = self._case, None, None
         case.close()
-        del case
-        gc.unfreeze()
-        gc.collect()
+        gc.unfreeze()  # `open` collects what is left
         return {}
 
 
