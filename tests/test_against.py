@@ -469,12 +469,17 @@ def test_the_command_prints_all_and_ends_with_1_beyond_the_limit(
 
         def measure(self, rows, seconds):
             assert seconds == 60.0
+            there, here_ = self._sides  # the other commit is installed; this one is the sources
+            assert there._command[0] == "python of the commit"
+            assert "PYTHONPATH" not in there._environment
+            assert here_._command[0] == sys.executable
+            assert here_._environment["PYTHONPATH"] == str(ROOT)
             for one in rows:
                 yield Result(one.name, 0, one.unit, [Turns([1.0] * 6, here)])
                 if here[0] > 1.25:
                     yield Result(one.name, 0, one.unit, [Turns([1.0] * 6, here)] * 3)
 
-    monkeypatch.setattr(command, "installed", lambda *_: "python")
+    monkeypatch.setattr(command, "installed", lambda *_: "python of the commit")
     monkeypatch.setattr(command, "Gate", Measured)
     page = tmp_path / "table.md"
     arguments = [
@@ -497,7 +502,9 @@ def test_the_command_prints_all_and_ends_with_1_beyond_the_limit(
     assert ("?" in out) == bool(code)
     rows = page.read_text().splitlines()
     assert rows[0] == "| operation | sizes | HEAD | HEAD~1 |"
-    assert rows[2].startswith("| IdleDetector: touch | ")
+    assert rows[2].startswith("| IdleDetector: touch | 0 connections | ")
+    assert "\nIdleDetector (connections)\n" in out
+    assert "\nfirst use\n" in out
     assert len(rows) == 2 + count
 
 
@@ -514,7 +521,7 @@ def test_names_are_unique_and_the_rows_of_a_group_stand_together():
 
 def test_a_row_has_three_sizes_unless_nothing_can_be_beside_it():
     for one in ROWS:
-        assert len(one.sizes) == (1 if one.group == "first use" else 3)
+        assert len(one.sizes) == (3 if one.unit else 1)
         assert list(one.sizes) == sorted(set(one.sizes))
 
 

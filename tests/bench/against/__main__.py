@@ -22,7 +22,7 @@ from pathlib import Path
 
 from .install import ROOT, CommitError, full_name, installed
 from .measure import Gate, side_of
-from .printing import heading, line, markdown, summary
+from .printing import group_line, heading, line, markdown, summary
 from .ratios import Result
 from .row import Row
 from .table import ROWS
@@ -59,7 +59,8 @@ def main() -> None:
     except CommitError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
-        sys.exit("interrupted")
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
     if options.markdown:
         options.markdown.write_text(markdown(results, options.limit))
     sys.exit(any(result.fails(options.limit) for all_ in results.values() for result in all_))
@@ -82,7 +83,7 @@ def against(commit: str, rows: Sequence[Row], limit: float, minutes: float) -> l
             key = result.name, result.size
             is_final = key in results or not result.is_open(limit)
             results[key] = result
-            if group != (group := result.name.partition(":")[0]):
+            if group != (group := group_line(result)):
                 print(group)
             print(line(result, limit, is_final), flush=True)
     finally:

@@ -26,15 +26,22 @@ def size_text(size: int) -> str:
 def heading(commit: str) -> str:
     """The names of the columns."""
     return (
-        f"{'CPU time of one':<{_NAME}}{'beside':>{_SIZE}}{commit[:8]:>{_TIME}}{'here':>{_TIME}}"
+        f"{'CPU time of one':<{_NAME}}{'size':>{_SIZE}}{commit[:8]:>{_TIME}}{'here':>{_TIME}}"
         f"{'ratio':>{_RATIO}}  of 95 %"
     )
+
+
+def group_line(result: Result) -> str:
+    """What stands above the lines of a group: its name, and what its sizes count."""
+    group = result.name.partition(":")[0]
+    return f"{group} ({result.unit})" if result.unit else group
 
 
 def line(result: Result, limit: float, final: bool = True) -> str:
     """One result; "?" marks a ratio that is measured again, "!" one that is beyond the limit."""
     operation = result.name.partition(": ")[2]
-    start = f"  {operation:<{_NAME - 2}.{_NAME - 2}}{size_text(result.size):>{_SIZE}}"
+    size = size_text(result.size) if result.unit else ""
+    start = f"  {operation:<{_NAME - 2}.{_NAME - 2}}{size:>{_SIZE}}"
     if not result.measured:
         return f"{start}  {reason(result)}"[:WIDTH]
     there, here = map(time_text, result.seconds)
@@ -94,7 +101,8 @@ def markdown(results: Mapping[str, Sequence[Result]], limit: float) -> str:
     lines = [f"| operation | sizes | {' | '.join(results)} |", "|---" * (2 + len(results)) + "|"]
     for name, cells in rows.items():
         longest = max(cells.values(), key=len)
-        sizes = ", ".join(size_text(result.size) for result in longest)
+        unit = longest[0].unit
+        sizes = f"{', '.join(size_text(result.size) for result in longest)} {unit}" if unit else ""
         texts = [_cell(cells.get(commit, ()), limit) for commit in results]
         lines.append(f"| {name} | {sizes} | {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"

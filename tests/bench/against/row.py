@@ -26,7 +26,7 @@ class Row(NamedTuple):
     imports: tuple[str, ...]
     covers: str  # the public functions and methods that it calls, separated by spaces
     case: Callable[..., Iterator[Turn]]
-    unit: str = "pending"  # of the sizes
+    unit: str = "pending"  # what the sizes count; empty for an operation that has no size
 
     @property
     def group(self) -> str:

@@ -90,6 +90,8 @@ FIRST_USE = {
     "with asyncio.Runner(loop_factory=wheel_event_loop()) as r: r.run(asyncio.sleep(0.001))",
 }
 """Programs whose CPU time counts from their first line; compiled code is in the disk cache."""
+NEEDED = {"import compare": ("compare:replay",), "a loop": LOOP}
+"""Without them, the program would do something else, or fail."""
 
 
 EXPIRING = (
@@ -178,7 +180,8 @@ def _traffic():
     yield Row("ingest: kernel", ROWS_OF_A_LOG, (KERNEL,), "", traffic.ingested_kernel, "rows")
     yield Row("record: call_later, cancel", PENDING, (RECORD,), "record", traffic.recorded)
     for name, text in FIRST_USE.items():
-        yield Row(f"first use: {name}", (0,), (), "", traffic.program(text))
+        imports = NEEDED.get(name, ())
+        yield Row(f"first use: {name}", (0,), imports, "", traffic.program(text), "")
 
 
 _SERVICES = (

@@ -248,7 +248,7 @@ LOGS = {
         known=False,
     ),
 }
-"""One for each format; tests/bench/test_against.py holds them to the list of the project."""
+"""One for each format; tests/test_against.py holds them to the list of the project."""
 
 
 @lru_cache(3)  # the formats of a process share them
@@ -360,7 +360,7 @@ def program(text):
     timed = f"import time; start = time.process_time()\n{text}\n"
     timed += "print(end='\\n%r' % (time.process_time() - start))"
 
-    def case(size):
+    def case(size, *_):
         def turn(count):
             used = 0.0
             for _ in range(count):
