@@ -156,6 +156,17 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def against(session: nox.Session) -> None:
+    """Compare all operations that programs call often with another commit: -- COMMIT [--only TEXT].
+
+    It takes ten minutes at most, after the commit is installed, and ends with an error if an
+    operation became slower.
+    """
+    session.install(*QUIETLY, "-e", ".")
+    session.run("python", "-m", "tests.bench.against", *session.posargs)
+
+
+@nox.session
 def answers(session: nox.Session) -> None:
     """Compare the timers that the cost model names for 60 settings with replays; see the module."""
     session.install(*QUIETLY, "-e", ".[test]")

@@ -1,0 +1,71 @@
+"""Public names that no row measures, each with the reason."""
+
+_SETUP = "once in a program, or in each test"
+_LOOKED_AT = "for people who look at a timer, or choose one"
+_RUN = "a whole experiment, which measures times itself or takes minutes"
+_SPARK = "a job on Spark, whose own start takes seconds; see tests/bench/pipeline.py"
+
+RARE = {
+    # timers
+    "LIMIT": "a constant",
+    "Expired": "what `advance` returns",
+    "TimerError": "an error",
+    "Timer": "a protocol",
+    "Timer.check": "for tests; it looks at the whole structure",
+    "Timer.now": "an attribute",
+    "Timer.nbytes": _LOOKED_AT,
+    "Timer.parameters": _LOOKED_AT,
+    "Timer.traits": _LOOKED_AT,
+    "names": _LOOKED_AT,
+    "timer_class": _SETUP,
+    # services
+    "CallbackError": "an error",
+    "Clock": "a protocol for clocks of others",
+    "Clock.now": "a protocol for clocks of others",
+    "Clock.wall": "a protocol for clocks of others",
+    "KeyTypeError": "an error",
+    "OverloadError": "an error",
+    "ServiceClosedError": "an error",
+    "ServiceStateError": "an error",
+    "AsyncTimer.close": _SETUP,
+    "SystemTimer.calls": _LOOKED_AT,
+    "SystemTimer.cancel_all": _SETUP,
+    "DelayedOperation.is_completed": "an attribute of a finished operation",
+    "DelayedOperation.try_complete": "every program defines its own",
+    "ManualClock.wall": "in tests of moments of the wall clock",
+    "MonotonicClock": "the clock of every row that has no other",
+    "MonotonicClock.now": "the clock of every row that has no other",
+    "MonotonicClock.wall": "for moments of the wall clock",
+    "Purgatory.shutdown": _SETUP,
+    "Purgatory.watched": _LOOKED_AT,
+    "ScheduledCall": "what `schedule_after` returns",
+    # compare
+    "ARM": "a constant",
+    "CANCEL": "a constant",
+    "REARM": "a constant",
+    "START": "a constant",
+    "Bounds": "options of `advise`",
+    "Comparison": "options of `run_comparison`",
+    "Contestant": "what `contestant` returns",
+    "Experiment": "options of `run_experiment`",
+    "Peer": "a timer in another language, which is compiled first",
+    "advise": _RUN,
+    "check_peer": _RUN,
+    "contestant": "once for a timer",
+    "dataframe": _SPARK,
+    "finish": "once for a recording that was killed",
+    "generate": _SPARK,
+    "latest_run": "once for a page",
+    "open_results": "once for a page",
+    "read_run": "once for a page",
+    "record_program": "the start of a program; `record` is in a row",
+    "replay_trace": _SPARK,
+    "run_comparison": _RUN,
+    "run_experiment": _RUN,
+    "run_peer": _RUN,
+    "runs_in": "once for a page",
+    "spark_session": _SPARK,
+    "summarise": _SPARK,
+    "verify": _SPARK,
+}
+"""Name -> why programs do not call it often."""
