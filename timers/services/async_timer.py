@@ -7,6 +7,7 @@ from functools import partial
 from typing import Self
 
 from timers.protocol import Timer
+from timers.services.call_runner import CallRunner
 from timers.services.calls import Callback, CallScheduler
 from timers.services.errors import ServiceStateError
 from timers.services.loop_driver import LoopDriver
@@ -39,10 +40,10 @@ class AsyncTimer(CallScheduler):
             raise ServiceStateError("AsyncTimer must be made while its loop runs") from None
         # One context for all turns, which never overlap.
         call_at = partial(self._loop.call_at, context=Context())
-        self._driver = LoopDriver(
-            timer, unit_ns, self._loop, self._run_next, call_at, "AsyncTimer", max_pending
-        )
+        self._driver = LoopDriver(timer, unit_ns, self._loop, call_at, "AsyncTimer", max_pending)
         self._pending = self._driver.pending
+        self._runner = CallRunner(self._pending, partial(_report, self._loop))
+        self._driver.run_next = self._runner.run_next
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,6 +60,9 @@ class AsyncTimer(CallScheduler):
         self._pending.check_thread()
         super()._admit(entries)
 
-    def _report(self, callback: Callback | None, error: BaseException) -> None:
-        message = f"Exception in callback {shown(callback)} of AsyncTimer"
-        self._loop.call_exception_handler({"message": message, "exception": error})
+
+def _report(
+    loop: asyncio.AbstractEventLoop, callback: Callback | None, error: BaseException
+) -> None:
+    message = f"Exception in callback {shown(callback)} of AsyncTimer"
+    loop.call_exception_handler({"message": message, "exception": error})

@@ -5,17 +5,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from math import floor
-from types import CoroutineType
 from typing import Any, Literal, TypeVarTuple, Unpack
 
 from timers.errors import ParameterError, TimeRangeError
 from timers.limits import LIMIT
+from timers.services.call_runner import CallRunner
 from timers.services.clock import NS_PER_S, QUICK_DURATION, delay_ns, duration_ns, moment_ns
 from timers.services.errors import CallbackError
 from timers.services.pending import (
     BATCH,
     CANCELLED,
-    DUE,
     FINISHED,
     PENDING,
     STARTED,
@@ -139,11 +138,7 @@ class ScheduledCall(Entry):
 
     def _begin(self) -> bool:
         """With the lock held, start the call; False if it was cancelled or moved."""
-        if self._state != PENDING or self._handle != DUE:
-            return False
-        self._state = STARTED
-        self._pending.filed -= 1
-        return True
+        return self._pending.begin(self)
 
     def _finish(self) -> None:
         """Follow the end of a run."""
@@ -220,6 +215,7 @@ class CallScheduler:
     """Base class of the services that run calls."""
 
     _pending: Pending
+    _runner: CallRunner
     _waits = False  # whether callers wait for room, instead of an error
 
     def schedule_after(
@@ -416,69 +412,3 @@ class CallScheduler:
         with pending.lock, suppress(MemoryError):
             if not pending.failed:
                 pending.apply()
-
-    # Running
-
-    @property
-    def _propagates(self) -> bool:
-        """Whether SystemExit and KeyboardInterrupt of callbacks go to whoever drives."""
-        return True
-
-    def _report(self, callback: Any, error: BaseException) -> None:
-        """Handle an exception of a callback; None for one of the timer itself."""
-        raise NotImplementedError
-
-    def _run_next(self) -> None:
-        """Start the first entry that is due, and run it, unless it was cancelled or moved."""
-        pending: Any = self._pending
-        entry: Any = None
-        was_pending = False
-        try:
-            with pending.lock:
-                entry = pending.due[0]
-                was_pending = entry._state == PENDING
-                begun = entry._begin()
-                pending.due.popleft()
-            if begun:
-                self._start(entry)
-        except BaseException as error:
-            # An executor refused it, or a signal handler raised before it ran.
-            if not was_pending or entry._state != STARTED:
-                raise
-            try:
-                self._fail(entry._callback, error, self._propagates)
-            finally:
-                self._finish(entry, self._propagates)
-
-    def _start(self, entry: Any) -> None:
-        self._run(entry, self._propagates)
-
-    def _run(self, entry: Any, propagate: bool) -> None:
-        """Run an entry that has begun; report exceptions, except that exits may `propagate`."""
-        try:
-            if entry._state != CANCELLED:  # a periodic call may be, since it began
-                context = Context() if entry._context is None else entry._context
-                result = context.run(entry._callback, *entry._args)
-                if type(result) is CoroutineType:
-                    result.close()
-                    name = shown(entry._callback)
-                    raise CallbackError(f"{name} is async, so nothing of it ran")
-        except BaseException as error:
-            self._fail(entry._callback, error, propagate)
-        finally:
-            self._finish(entry, propagate)
-
-    def _fail(self, callback: Any, error: BaseException, propagate: bool) -> None:
-        """Report the exception that is being handled, unless it is to propagate."""
-        if propagate and isinstance(error, (SystemExit, KeyboardInterrupt)):
-            raise error
-        self._report(callback, error)
-
-    def _finish(self, entry: Any, propagate: bool) -> None:
-        """Finish a run, even if the clock fails or a signal handler raises meanwhile."""
-        try:
-            entry._finish()
-        except BaseException as error:
-            if entry._state in (STARTED, FINISHED):
-                entry._finish()
-            self._fail(None, error, propagate)

@@ -132,7 +132,7 @@ class DelayedOperation(Entry):
             if purgatory._left >= purgatory._purge_above:
                 purgatory._request_purge()  # first, as it may fail
             ended = self._state == PENDING
-            if ended:
+            if ended:  # `Pending.leave` in line
                 handle = self._handle
                 # Nothing that can fail comes in between: it counts until here.
                 self._state = state

@@ -22,7 +22,7 @@ from timers.protocol import Timer
 from timers.schemes.cascading_wheel import CascadingWheel
 from timers.services.clock import NS_PER_S, QUICK_DURATION, Clock, ManualClock, seconds_ns
 from timers.services.loop_driver import LoopDriver
-from timers.services.pending import BATCH, CANCELLED, DUE, PENDING, STARTED, UNFILED
+from timers.services.pending import BATCH, CANCELLED, PENDING, UNFILED
 from timers.validation import shown
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
@@ -103,7 +103,7 @@ class WheelHandle(asyncio.TimerHandle):
         if loop.debugging and not self._cancelled:
             self._cancelled = True
             self._repr = repr(self)  # as asyncio does: the callback is dropped
-        if self._state == PENDING:
+        if self._state == PENDING:  # `Pending.leave` in line, for a service that does not end
             self._state, self._cancelled, handle = CANCELLED, True, self._handle
             if handle:
                 wheel = loop.wheel
@@ -142,7 +142,6 @@ class _WheelLoop(asyncio.AbstractEventLoop):
                 timer,
                 unit_ns,
                 self,
-                self._run_next,
                 self._pass,
                 "Event loop",
                 max_pending,
@@ -152,6 +151,7 @@ class _WheelLoop(asyncio.AbstractEventLoop):
             super().close()
             raise
         self.wheel = self.driver.pending
+        self.driver.run_next = self._run_next
         if self._jumps:
             arguments[0].driver = self.driver
 
@@ -244,12 +244,9 @@ class _WheelLoop(asyncio.AbstractEventLoop):
         """Run the first call that is due, unless it was cancelled."""
         wheel: Any = self.wheel
         handle = wheel.due[0]
-        starts = handle._state == PENDING and handle._handle == DUE
-        if starts:
-            handle._state = STARTED
-            wheel.filed -= 1
+        begun = wheel.begin(handle)
         wheel.due.popleft()
-        if not starts:
+        if not begun:
             return
         if self.debugging:  # the loop reports slow calls, and where they were asked for
             handle._ready = self.call_soon(handle._callback, *handle._args, context=handle._context)

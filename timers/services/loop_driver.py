@@ -36,22 +36,23 @@ class LoopClock:
 class LoopDriver:
     """Runs what is due in turns of a loop.
 
-    `run_next()` runs the first entry of `due`. `call_at` is the loop's own method, by which it
-    calls the driver. `clock` is the loop's clock, if it has an integer one.
+    `call_at` is the loop's own method, by which it calls the driver. `clock` is the loop's clock,
+    if it has an integer one.
     """
+
+    run_next: Callable[[], object]  # runs the first entry of `due`; set by whoever has the driver
 
     def __init__(
         self,
         timer: Timer,
         unit_ns: int,
         loop: asyncio.AbstractEventLoop,
-        run_next: Callable[[], object],
         call_at: Callable[..., asyncio.TimerHandle],
         name: str,
         max_pending: int | None,
         clock: Clock | None = None,
     ) -> None:
-        self._loop, self._run_next, self._call_at = loop, run_next, call_at
+        self._loop, self._call_at = loop, call_at
         self._alarms: list[tuple[int, asyncio.TimerHandle]] = []  # and their moments; latest first
         self.pending = Pending(
             timer, unit_ns, clock or LoopClock(loop), self._wake, name, max_pending
@@ -111,7 +112,7 @@ class LoopDriver:
             due: Any = pending.due
             try:
                 while due and (due[0]._moment <= until or due[0]._handle != DUE):
-                    self._run_next()
+                    self.run_next()
             finally:
                 self._set_next_alarm()
                 armed = True

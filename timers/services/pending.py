@@ -225,6 +225,14 @@ class Pending:
         if self.ending:
             self.alarm = self.wake(self.latest)
 
+    def begin(self, entry: Entry) -> bool:
+        """Start an entry that is due; False if it was cancelled or moved."""
+        if entry._state != PENDING or entry._handle != DUE:
+            return False
+        entry._state = STARTED
+        self.filed -= 1
+        return True
+
     def remove(self, handle: int) -> None:
         """Take a call out of the timer."""
         self.calls[handle & PLACE_MASK] = None

@@ -264,7 +264,7 @@ class Purgatory:
                 ) from None
 
     def _report(self, operation: DelayedOperation, error: Exception) -> None:
-        self._timer._report(operation.try_complete, error)
+        self._timer._runner.report(operation.try_complete, error)
 
     def _is_closed(self) -> ServiceClosedError:
         return ServiceClosedError(f"purgatory {shown(self.name)} is closed")

@@ -2,19 +2,19 @@
 
 import atexit
 import logging
-import sys
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Executor
+from concurrent.futures import Executor
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, Self
 
 from timers.errors import ParameterError
 from timers.protocol import Timer
+from timers.services.call_runner import CallRunner, check_executor
 from timers.services.calls import ROOM_S, Callback, CallScheduler
 from timers.services.clock import (
     NS_PER_S,
@@ -25,7 +25,7 @@ from timers.services.clock import (
     duration_ns,
 )
 from timers.services.errors import ServiceClosedError, ServiceStateError
-from timers.services.pending import AWAKE, NEVER, STARTED, Entry, Pending
+from timers.services.pending import AWAKE, NEVER, Pending
 from timers.validation import shown
 
 logger = logging.getLogger("timers.services")
@@ -94,13 +94,7 @@ class SystemTimer(CallScheduler):
     ) -> None:
         if _exiting:
             raise ServiceStateError("no SystemTimer can be started while the interpreter exits")
-        if executor is not None and not callable(getattr(executor, "submit", None)):
-            raise ParameterError(f"executor must be an Executor, not {shown(executor)}")
-        processes = sys.modules.get("concurrent.futures.process")  # loaded if one has been made
-        if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
-            raise ParameterError(
-                f"executor must run callbacks in this process, not {shown(executor)}"
-            )
+        check_executor(executor)
         if not callable(getattr(clock, "now", None)):
             raise ParameterError(f"clock must be a Clock, not {shown(clock)}")
         if on_error is not None and not callable(on_error):
@@ -113,14 +107,11 @@ class SystemTimer(CallScheduler):
         self._pending = Pending(
             timer, unit_ns, clock, wake, "SystemTimer", max_pending, shared=True
         )
-        self._executor = executor
-        self._on_error = _log_error if on_error is None else on_error
-        self._started = 0  # callbacks
+        report = partial(_report, _log_error if on_error is None else on_error)
+        self._runner = CallRunner(self._pending, report, executor)
         self._driving = threading.Lock()  # held by whoever advances a service without a thread
         self._driver = 0  # the thread that does
         self._manual = isinstance(clock, ManualClock)
-        self._next_due = NEVER  # the deadline of what the driver runs now or next
-        self._running_since = NEVER  # the moment at which the callback that is running began
         self._thread: threading.Thread | None = None
         _services.add(self)
         after_fork.add(self)
@@ -134,6 +125,7 @@ class SystemTimer(CallScheduler):
                 target=_drive, args=(bell, self._pending), name="SystemTimer", daemon=True
             )
             self._thread.start()
+            self._runner.propagates = False
             self._waits = overload == "wait"
             bell.ring(self)
 
@@ -193,7 +185,7 @@ class SystemTimer(CallScheduler):
         self._thread.join(seconds)
         if self._thread.is_alive() and self._pending.runs_rest:
             return self.close("cancel", timeout=0)
-        if self._running_since == NEVER:
+        if self._runner.running_since == NEVER:
             self._thread.join(_SECONDS_TO_END)
         return not self._thread.is_alive()
 
@@ -213,9 +205,9 @@ class SystemTimer(CallScheduler):
 
     def _is_late(self) -> bool:
         """Whether the driver is late, and not because of a slow callback."""
-        if self._pending.now() - self._next_due < _LATE_NS:
+        if self._pending.now() - self._runner.next_due < _LATE_NS:
             return False
-        return time.monotonic_ns() - self._running_since < _SLOW_NS
+        return time.monotonic_ns() - self._runner.running_since < _SLOW_NS
 
     def _let_driver_go(self) -> None:
         """Wait for a late driver, but not for long."""
@@ -238,11 +230,11 @@ class SystemTimer(CallScheduler):
                 pending.alarm = AWAKE
                 arrived = pending.collect(now)
             while pending.due:
-                self._run_next()
+                self._runner.run_next()
         now = pending.now()
         with pending.lock:
             moment = pending.next_moment(now)
-            self._next_due = NEVER if moment is None else moment
+            self._runner.next_due = NEVER if moment is None else moment
         return moment
 
     def _advance(self, limit: int | None) -> int:
@@ -254,12 +246,12 @@ class SystemTimer(CallScheduler):
             return self._advance_until(limit)
 
     def _advance_until(self, limit: int | None) -> int:
-        started = self._started
+        started = self._runner.started
         while True:
             moment = self._turn()
             now = self._pending.now()
-            if self._started > started or self._manual or self._has_ended(moment):
-                return self._started - started
+            if self._runner.started > started or self._manual or self._has_ended(moment):
+                return self._runner.started - started
             if limit is not None:
                 if now >= limit:
                     return 0
@@ -277,41 +269,6 @@ class SystemTimer(CallScheduler):
 
     def _run_due(self) -> int:
         return self._advance(self._pending.now())
-
-    # Callbacks
-
-    @property
-    def _propagates(self) -> bool:
-        return self._thread is None
-
-    def _start(self, entry: Entry) -> None:
-        self._started += 1
-        self._next_due = entry._moment
-        if self._executor is not None:
-            future = self._executor.submit(self._run, entry, False)
-            if callable(getattr(future, "add_done_callback", None)):
-                future.add_done_callback(partial(self._look_at, entry))
-            return
-        self._running_since = time.monotonic_ns()
-        try:
-            self._run(entry, self._propagates)
-        finally:
-            self._running_since = NEVER
-
-    def _look_at(self, entry: Any, future: Any) -> None:
-        """Report a call that its executor has dropped; `_run` itself never raises."""
-        if entry._state != STARTED:
-            return
-        error = CancelledError() if future.cancelled() else future.exception()
-        if error is not None:
-            self._report(entry._callback, error)
-            self._finish(entry, False)
-
-    def _report(self, callback: Callback | None, error: BaseException) -> None:
-        try:
-            self._on_error(callback, error)
-        except BaseException as failure:
-            logger.error("the hook for errors raised, for %s", _name(callback), exc_info=failure)
 
     # Closing
 
@@ -339,7 +296,7 @@ class SystemTimer(CallScheduler):
         if driving:
             self._driving = threading.Lock()
         if self._thread is not None or filing or driving:
-            self._thread = None
+            self._thread, self._runner.propagates = None, True
             self._pending.abandon()
 
 
@@ -398,7 +355,7 @@ def _drive(bell: _Bell, pending: Pending) -> None:
             except BaseException as error:  # of the clock, or for lack of memory
                 with suppress(BaseException):
                     if service is not None:
-                        service._report(None, error)
+                        service._runner.report(None, error)
                     bell.wait(_RETRY_S)
     finally:
         pending.closed = pending.guarded = True
@@ -410,6 +367,13 @@ def _wait(bell: _Bell, pending: Pending, moment: int | None) -> None:
         bell.wait()
     elif (seconds := (moment - pending.now()) / NS_PER_S) > 0:
         bell.wait(min(seconds, threading.TIMEOUT_MAX))
+
+
+def _report(on_error: ErrorHook, callback: Callback | None, error: BaseException) -> None:
+    try:
+        on_error(callback, error)
+    except BaseException as failure:
+        logger.error("the hook for errors raised, for %s", _name(callback), exc_info=failure)
 
 
 def _log_error(callback: Callback | None, error: BaseException) -> None:

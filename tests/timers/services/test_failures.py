@@ -233,9 +233,9 @@ def test_callers_let_a_late_driver_go_first_but_not_a_slow_callback(
     clock = SettableClock()
     timer = SystemTimer(CascadingWheel(), clock=clock, start=False)
     monkeypatch.setattr(system_timer.time, "monotonic_ns", lambda: 10**12)
-    timer._next_due, clock.value = 10**9, 10**9 + int(late_ms * MS)
+    timer._runner.next_due, clock.value = 10**9, 10**9 + int(late_ms * MS)
     if running_ms is not None:
-        timer._running_since = 10**12 - running_ms * MS
+        timer._runner.running_since = 10**12 - running_ms * MS
     assert timer._is_late() == expected
 
 

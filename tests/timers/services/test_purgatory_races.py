@@ -58,7 +58,7 @@ def test_a_request_to_try_again_outlives_an_exception(purgatory):
             raise ValueError
 
     operation = Waiting(during=during)
-    purgatory._timer._on_error = lambda callback, error: operation.log.append(type(error))
+    purgatory._timer._runner.report = lambda callback, error: operation.log.append(type(error))
     purgatory.try_complete_else_watch(operation, ["a"])
     purgatory.check_and_complete("a")
     assert operation.log == [ValueError, "complete"]
