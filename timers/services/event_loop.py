@@ -250,7 +250,8 @@ class _WheelLoop(asyncio.AbstractEventLoop):
             return
         if self.debugging:  # the loop reports slow calls, and where they were asked for
             handle._ready = self.call_soon(handle._callback, *handle._args, context=handle._context)
-            handle._ready._source_traceback = handle._source_traceback
+            with suppress(AttributeError):  # a handle of uvloop has none
+                handle._ready._source_traceback = handle._source_traceback
         else:
             handle._run()
 
