@@ -428,8 +428,10 @@ RESULTS = [
     result(([1e-6] * 6, [2e-6] * 6)),
     result(([12.3e-9] * 6, [4.5e-9] * 6)),
     result(([123.4] * 6, [123.4] * 6)),
+    result(([1e-6] * 6, [5.756e-4] * 6)),
     result(there=ABSENT),
     result(here="ValueError: " + 100 * "long "),
+    result(here=NO_TIME),
 ]
 
 
@@ -439,8 +441,10 @@ def test_a_line_has_at_most_80_columns_and_a_mark():
     assert lines[0].endswith("1.00 us  2.00 us  2.00! 2.00-2.00")
     assert lines[1].endswith("12.3 ns  4.50 ns  0.37+ 0.37-0.37")
     assert lines[2].endswith("123 s    123 s  1.00  1.00-1.00")
-    assert lines[3].endswith("absent there")
-    assert "here: ValueError: long" in lines[4]
+    assert lines[3].endswith("1.00 us   576 us   576! 576-576")
+    assert lines[4].endswith("absent there")
+    assert "here: ValueError: long" in lines[5]
+    assert lines[6].endswith("  no time was left")
     assert printing.line(RESULTS[0], 1.25, final=False).endswith("2.00? 2.00-2.00")
     for row_ in ROWS:
         for size in row_.sizes:
@@ -453,7 +457,8 @@ def test_a_line_has_at_most_80_columns_and_a_mark():
 def test_the_summary_counts_each_verdict():
     text = printing.summary(RESULTS, 1.25)
     assert text == (
-        "1 absent there, 1 failed here, 1 faster than 1/1.25 (+), 1 slower than 1.25 (!), 1 within"
+        "1 absent there, 1 failed here, 1 faster than 1/1.25 (+), 1 not measured,"
+        " 2 slower than 1.25 (!), 1 within"
     )
 
 
@@ -536,6 +541,8 @@ def test_an_import_is_taken_from_where_it_is_and_a_broken_module_is_no_absent_on
     (tmp_path / "lacking.py").write_text("import no_such_module")
     monkeypatch.syspath_prepend(tmp_path)
     assert resolve("timers.gone:A | timers:gone | timers:Timer.advance") is timers.Timer.advance
+    # A folder may have the name that another layout has for a function.
+    assert resolve("timers:services | timers:Timer") is timers.Timer
     with pytest.raises(AbsentError, match="no_such:thing is absent"):
         resolve("no_such:thing | timers:gone")
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):

@@ -175,7 +175,6 @@ class Gate:
                     again.append((row, result))
                 yield result
             self.end()
-        again.sort(key=lambda pair: pair[1].ratio.middle, reverse=True)
         for place, (row, result) in enumerate(again):
             share = (end - self._clock()) / (len(again) - place)
             for _ in range(PAIRS - 1):

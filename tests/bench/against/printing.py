@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from .ratios import ABSENT, Result
+from .ratios import ABSENT, NO_TIME, Result
 
 WIDTH = 80
 _NAME, _SIZE, _TIME, _RATIO = 36, 7, 9, 6
@@ -12,10 +12,13 @@ _NAME, _SIZE, _TIME, _RATIO = 36, 7, 9, 6
 def time_text(seconds: float) -> str:
     """Three digits and a unit."""
     for unit, factor in (("ns", 1e9), ("us", 1e6), ("ms", 1e3)):
-        value = seconds * factor
-        if value < 999.5:
-            return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f} {unit}"
-    return f"{seconds:.3g} s"
+        if seconds * factor < 999.5:
+            return f"{_digits(seconds * factor)} {unit}"
+    return f"{_digits(seconds)} s"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
 
 
 def size_text(size: int) -> str:
@@ -53,12 +56,14 @@ def line(result: Result, limit: float, final: bool = True) -> str:
         mark = "!"
     elif result.is_faster(limit):
         mark = "+"
-    times = f"{there:>{_TIME}}{here:>{_TIME}}{middle:>{_RATIO}.2f}"
-    return f"{start}{times}{mark} {low:.2f}-{high:.2f}"
+    times = f"{there:>{_TIME}}{here:>{_TIME}}{_digits(middle):>{_RATIO}}"
+    return f"{start}{times}{mark} {_digits(low)}-{_digits(high)}"
 
 
 def reason(result: Result) -> str:
     """Why there is no ratio."""
+    if result.here == NO_TIME:
+        return NO_TIME
     sides = (("there", result.there), ("here", result.here))
     whys = [
         f"absent {place}" if why == ABSENT else f"{place}: {why}" for place, why in sides if why
@@ -74,13 +79,11 @@ def kind(result: Result, limit: float) -> str:
         return f"faster than 1/{limit:g} (+)"
     if result.measured:
         return "within"
-    return (
-        "failed here"
-        if result.here
-        else "absent there"
-        if result.there == ABSENT
-        else "failed there"
-    )
+    if result.here == NO_TIME:
+        return "not measured"
+    if result.here:
+        return "failed here"
+    return "absent there" if result.there == ABSENT else "failed there"
 
 
 def summary(results: Sequence[Result], limit: float) -> str:
@@ -114,6 +117,6 @@ def _cell(results: Sequence[Result], limit: float) -> str:
         if not result.measured:
             texts.append(kind(result, limit))
         else:
-            text = f"{result.ratio.middle:.2f}"
+            text = _digits(result.ratio.middle)
             texts.append(f"**{text}**" if result.is_slower(limit) else text)
     return " ".join(texts)

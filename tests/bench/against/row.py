@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from types import ModuleType
 from typing import Any, NamedTuple
 
 Turn = Callable[[int], float]
@@ -49,9 +50,10 @@ def resolve(places: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
                 raise  # the module exists and lacks one of its own
+            continue
         except AttributeError:
-            pass
-        else:
+            continue
+        if not isinstance(found, ModuleType):  # as `compare.replay` was, a folder
             return found
     raise AbsentError(f"{places.split(' | ')[0]} is absent")
 
