@@ -15,17 +15,22 @@ from compare.trial.bench.callers import (
     BATCH,
     BATCHES,
     COMPILED_CODE,
+    HOST_OF,
+    HOSTS,
     LOOP,
     METRICS,
+    OWN_CLOCK,
     PYTHON,
     SERVICE,
+    UVLOOP,
 )
 from compare.trial.bench.work import UNIT
+from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.schema import MEMORY
 from reports import overload
 from reports.select import pivot
 from reports.statistics import Estimate
-from reports.summary import StoredContestant, StoredPeer, StoredSource, Summary
+from reports.summary import Measured, StoredContestant, StoredPeer, StoredSource, Summary
 from timers.limits import LIMIT
 from timers.registry import TIMERS
 
@@ -52,7 +57,14 @@ TITLES: Mapping[str, tuple[str, str]] = {
         f"It passes about {BATCH} timers to each schedule_many and cancel_many.",
     ),
     SERVICE: ("Python, through a SystemTimer", "A thread of the service runs callbacks."),
-    LOOP: ("asyncio", "An event loop keeps its calls in the timer (wheel_event_loop)."),
+    LOOP: (
+        "an asyncio program",
+        "It uses asyncio's own loop, uvloop, or wheel_event_loop, which keeps calls in a timer.",
+    ),
+    UVLOOP: (
+        "a program on uvloop",
+        "It uses uvloop, or wheel_event_loop(base=uvloop.Loop), which keeps calls in a timer.",
+    ),
     COMPILED_CODE: ("compiled code", "A compiled loop calls the kernel, as in a simulation."),
 }
 """Caller -> its name on the page, and what it means; in order."""
@@ -63,14 +75,13 @@ Cost = list[float]
 def costs_of(summary: Summary, caller: str) -> dict[int, dict[int, list[Cost]]]:
     """Contestant -> size -> the costs of METRICS; without those that lack one.
 
-    Peers are numbered after the contestants.
+    Peers are numbered after the contestants, and hosts after these.
     """
     found = pivot(
         summary.where(subject=caller, metric=METRICS).figures, "contestant", "size", "metric"
     )
     costs: dict[int, dict[int, list[Cost]]] = {}
-    timers: list[StoredContestant | StoredPeer] = [*summary.contestants, *summary.peers]
-    for number, timer in enumerate(timers):
+    for number, timer in enumerate(_everyone(summary)):
         by_size = {
             size: [cost(figures[name]) for name in METRICS]
             for size, figures in found.get(timer.label, {}).items()
@@ -79,6 +90,11 @@ def costs_of(summary: Summary, caller: str) -> dict[int, dict[int, list[Cost]]]:
         if len(by_size) > 1:
             costs[number] = dict(sorted(by_size.items()))
     return costs
+
+
+def _everyone(summary: Summary) -> list[StoredContestant | StoredPeer | Measured]:
+    """The timers in the order of their numbers."""
+    return [*summary.contestants, *summary.peers, *summary.hosts]
 
 
 def cost(time: Estimate) -> Cost:
@@ -93,9 +109,16 @@ def competing(summary: Summary) -> dict[int, StoredContestant]:
 
 
 def data(summary: Summary) -> dict[str, Any]:
-    """Everything that the script needs; timers have numbers, contestants first and then peers."""
+    """Everything that the script needs. Numbers of timers: contestants, then peers, then hosts."""
+    labels = [timer.label for timer in _everyone(summary)]
     callers = {
-        caller: {"title": title, "meaning": meaning, "costs": costs}
+        caller: {
+            "title": title,
+            "meaning": meaning,
+            "costs": costs,
+            "host": labels.index(host) if (host := HOST_OF.get(caller)) in labels else None,
+            "own_clock": caller in OWN_CLOCK,
+        }
         for caller, (title, meaning) in TITLES.items()
         if (costs := costs_of(summary, caller))
     }
@@ -107,6 +130,7 @@ def data(summary: Summary) -> dict[str, Any]:
         "timers": [
             *(_timer(summary, timer) for timer in summary.contestants),
             *(_peer(summary, peer) for peer in summary.peers),
+            *(_host(host.name) for host in summary.hosts),
         ],
         "precisions": [summary.contestants.index(timer) for timer in order],
         "callers": callers,
@@ -116,7 +140,7 @@ def data(summary: Summary) -> dict[str, Any]:
         "answers": ANSWERS,
         "cases": [case for source in sources if (case := _case(summary, source))["costs"]],
         "cheap": CHEAP,
-        "enough": {"replayed": ENOUGH, "modelled": MODELLED},
+        "enough": {"replayed": ENOUGH, "modelled": MODELLED, "host": ENOUGH},
         "near": NEAR,
         "steps": STEPS,
         "beyond": BEYOND,
@@ -156,7 +180,8 @@ def _languages(summary: Summary) -> dict[str, Any]:
             meaning = (
                 f"It has a timer that is written in {language}, which the run timed as a peer."
             )
-            new = {"title": f"a {language} program", "meaning": meaning, "costs": {}}
+            new: dict[str, Any] = {"title": f"a {language} program", "meaning": meaning}
+            new |= {"costs": {}, "host": None, "own_clock": False}
             callers.setdefault(f"{peers.CALLER} {language}", new)["costs"][number] = by_size
     return callers
 
@@ -175,6 +200,22 @@ def _peer(summary: Summary, peer: StoredPeer) -> dict[str, Any]:
         "high": high,
         "unit": UNIT,
         "memory": {key.size: each.value for key, each in grown.items()},
+    }
+
+
+def _host(name: str) -> dict[str, Any]:
+    low, high = -HOSTS[name].early, HOSTS[name].late
+    return {
+        "name": name,
+        "code": [],
+        "fires": lateness_text(low, high, UNIT),
+        "exact": low == high == 0,
+        "default": True,
+        "usual": False,
+        "low": low,
+        "high": high,
+        "unit": UNIT,
+        "memory": {},
     }
 
 
