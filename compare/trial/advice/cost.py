@@ -76,9 +76,14 @@ def at(pending: float, costs: Mapping[int, Costs]) -> Costs:
 
 def cost(setting: Setting, costs: Mapping[int, Costs], *, own_clock: bool = False) -> float:
     """Nanoseconds of CPU in a second of the traffic; with `own_clock`, for one of OWN_CLOCK."""
-    pair, fire, step = at(setting.pending, costs)
-    each = setting.cancelled * pair + (1 - setting.cancelled) * fire
-    return setting.rate * each + (setting.wakeups if own_clock else setting.steps) * step
+    cancels = setting.rate * setting.cancelled
+    steps = setting.wakeups if own_clock else setting.steps
+    return spent(at(setting.pending, costs), Costs(cancels, setting.rate - cancels, steps))
+
+
+def spent(costs: Costs, rates: Costs) -> float:
+    """Nanoseconds of CPU in a second with this rate of each."""
+    return sum(cost * rate for cost, rate in zip(costs, rates, strict=True))
 
 
 def highest_rate(setting: Setting, costs: Mapping[int, Costs]) -> float:
