@@ -77,7 +77,7 @@ def _header(file: IO[bytes], path: Path) -> dict[str, Any]:
         header = None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise TraceError(f"{path / FILE} is not a file of recorded events")
-    if header.get("version") not in (1, VERSION):
+    if header.get("version") != VERSION:
         version = header.get("version")
         raise TraceError(f"{path / FILE} has version {version!r}; this release reads {VERSION}")
     return header

@@ -29,7 +29,7 @@ which is unique while it is pending. A SPENT event has other fields: the time, L
 as a sum of their bits, and the CPU seconds of the process since the recording began."""
 FIELDS = 4
 FORMAT = "wheelwork-events"
-VERSION = 2  # 1 had no SPENT
+VERSION = 2
 STARTED, CANCELLED, MOVED, SPENT = 1.0, 2.0, 3.0, 4.0
 
 LOOPS = {"asyncio": 1, "uvloop": 2, "wheel_event_loop": 4}

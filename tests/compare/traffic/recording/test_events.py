@@ -213,14 +213,6 @@ def rows_in(trace):
     return [column.tolist() for column in trace.load(0)]
 
 
-def test_the_events_of_an_older_release_are_read(tmp_path):
-    killed(tmp_path / "a", NOTED)
-    path = tmp_path / "a" / FILE
-    path.write_bytes(path.read_bytes().replace(b'"version": 2', b'"version": 1'))
-    finish(tmp_path / "a")
-    assert open_trace(tmp_path / "a").totals["starts"] == 2
-
-
 def test_the_cpu_time_is_that_of_the_process_without_that_of_the_writing(tmp_path, monkeypatch):
     """The process spends 1.5 s in 4 s, and then each write takes a quarter of a second."""
     spent, written, now = [100.0], [7.0], [50.0]
