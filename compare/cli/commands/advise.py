@@ -229,8 +229,8 @@ def _program(advice: "Advice") -> dict[str, str]:
         taken, saved = program.share(program.host) / program.core, program.saving / program.core
         most = f"would save {formats.share(saved)}" if saved > 0 else "would save nothing"
         lines["program"] = (
-            f"timers take {formats.share(taken)} of this program's CPU time on {program.host}'s own"
-            f" loop; the best structure {most}"
+            f"timers take about {formats.share(taken)} of this program's CPU time on"
+            f" {program.host}'s own loop; the best structure {most}"
         )
     loops = []
     for name in program.costs:

@@ -87,13 +87,15 @@ def test_advice_for_a_recorded_program_begins_with_what_its_timers_take(
     code, out, err = said("app")
     assert (code, err) == (0, "") and max(map(len, out.splitlines())) <= 80
     text = " ".join(out.split())
-    assert text.startswith("program timers take 40% of this program's CPU time on asyncio's own")
+    assert text.startswith(
+        "program timers take about 40% of this program's CPU time on asyncio's own"
+    )
     assert f"loop; {words}{setting}" in text
     assert "uvloop 10% (up to 2 ms early)" in text
     first = json.loads(said("app", "--json")[1])["program"]
     assert first["timers"] == pytest.approx(shares) and first["share_of_core"] == 0.5
     assert first["use"] == ("cascading-wheel" if wheel == 0.15 else "asyncio")
-    assert "| program | timers take 40%" in said("app", "--markdown")[1]
+    assert "| program | timers take about 40%" in said("app", "--markdown")[1]
 
 
 def test_without_a_figure_of_cpu_the_share_is_not_told_and_of_a_log_nothing_is(said, traces):
