@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compare.trial.advice.choice import ENOUGH, MODELLED, NEAR, USUAL
-from compare.trial.advice.cost import BEYOND, STEPS
+from compare.trial.advice.cost import BEYOND, STEPS, Setting
 from compare.trial.bench import peers
 from compare.trial.bench.callers import (
     BATCH,
@@ -232,6 +232,24 @@ def code_of(timer: StoredContestant) -> list[str]:
     return [f"from {module} import {name}\ntimer = {name}({arguments}capacity=", f"){comment}"]
 
 
+def _program(source: StoredSource) -> dict[str, Any] | None:
+    """The caller and the traffic of a program that was recorded on an event loop."""
+    loops, about = source.details["details"].get("loops"), source.details.get("description")
+    if not loops or not about or not source.seconds or not about["armed"]:
+        return None
+    rate = about["armed"] / source.seconds
+    late = (about["armed"] - about["answered"] - about["pending"]) / about["armed"]
+    return {
+        "caller": UVLOOP if UVLOOP in loops else LOOP,
+        "setting": {
+            "rate": rate,
+            "share": 1 - late,
+            "pending": about["waited"] / source.details["span"],
+            "steps": Setting(rate, 0.0, 1 - late, 0.0).wakeups,
+        },
+    }
+
+
 def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
     """A replayed source, and the times of its timers per operation."""
     replays = summary.column("replay_time", source.name)
@@ -240,6 +258,7 @@ def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
     pending = summary.value(first, source, "most_pending") if first else None
     return {
         "name": summary.called(source),
+        "program": _program(source),
         "own": source.own and not source.generated,
         "together": source.together,
         "rate": source.rate,

@@ -33,6 +33,7 @@ const sizesOf = (costs) => Object.keys(costs).map(Number).sort((a, b) => a - b);
 
 /** The traffic in a few numbers: what follows from the controls. */
 function settingOf(form) {
+  if (form.setting) return form.setting;
   const [rate, timeout, share] = [Number(form.rate), Number(form.timeout), Number(form.share)];
   const answer = Number(form.answer) * timeout;
   const pending = rate * (share * answer + (1 - share) * timeout) / 1000;
@@ -123,6 +124,15 @@ function caseOf(form) {
   return { own, setting, capacity, offers, most, unknown };
 }
 
+/** What a program that was recorded on an event loop is told: the answer for its caller. */
+function programOf(form, { caller, setting }) {
+  const host = data.timers[data.callers[caller]?.host];
+  const { chosen, said } = host ? verdict({ ...form, traffic: "", caller, setting }) : {};
+  if (!chosen) return "";
+  const use = chosen.host ? `keep ${host.name}` : `use ${chosen.timer.code.length ? "wheel_event_loop with " : ""}${chosen.timer.name}`;
+  return `${data.cases[form.traffic].name} is of a program on ${host.name}: ${use}. ${said.slice(0, chosen.host ? 1 : 2).join(" ")}`;
+}
+
 /** Why a program keeps the timers of its host. */
 function kept(host, cheapest) {
   if (host === cheapest) return "No timer of this run is cheaper.";
@@ -174,13 +184,14 @@ function verdict(form) {
   if (faster && !(rated && cheapest.cost[0] - faster.cost[0] <= enough * CORE)) said.push(`Faster but less precise: ${faster.timer.name}, ${faster.timer.fires}, with ${times(faster.cost[0] / chosen.cost[0])} the cost.`);
   if (found.unknown.length) said.push(`Not measured with so many pending, because it takes longer than the budget: ${listed(found.unknown)}.`);
   if (own?.missing.length) said.push(`Not timed, because it takes longer than the budget: ${listed(own.missing)}.`);
-  return { ...found, where, chosen, ranking, rated, said };
+  return { ...found, where, chosen, ranking, rated, said, inside: own?.program ? programOf(form, own.program) : "" };
 }
 
 function show(form) {
   const found = verdict(form);
   const shown = document.getElementById("verdict");
   shown.replaceChildren();
+  if (found.inside) shown.append(element("p", found.inside, { class: "headline" }));
   if (found.chosen) {
     const { timer } = found.chosen;
     shown.append(

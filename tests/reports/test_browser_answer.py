@@ -100,7 +100,7 @@ WORDS = {
         "Keep asyncio. It fires exactly at the deadline. unordered-list would save 0.309 % of a"
         " core, which is less than 1 % of a core. asyncio costs 4.23 ms of CPU in each second,"
         " 0.423 % of a core.",
-        "unordered-list 1.13 µs 26.7 1.13 ms 0.27 times exact –, delay-queue 1.13 µs",
+        "unordered-list 1.13 µs 26.8 1.13 ms 0.27 times exact –, delay-queue 1.13 µs",
         MODELLED.format("1 450", 90, 95).replace("steps of the clock", "wake-ups"),
     ),
     "a wheel, as it saves more than 1 % of a core and the noise": (
@@ -113,6 +113,25 @@ WORDS = {
         " cost.",
         "unordered-list 1.37 µs 38.2 13.7 ms 1.00 times exact –, delay-queue 1.37 µs",
         MODELLED.format("14 500", 90, 632).replace("steps of the clock", "wake-ups"),
+    ),
+    "a trace of a program that should keep asyncio": (
+        "data.cases[1].program = { caller: 'asyncio',"
+        " setting: { rate: 1000, share: 0.9, pending: 1450, steps: 95.16 } }",
+        {"traffic": "quiet.trace"},
+        "quiet.trace is of a program on asyncio: keep asyncio. unordered-list would save 0.309 % of"
+        " a core, which is less than 1 % of a core. Your traffic quiet.trace: use delay-queue.",
+        "delay-queue 25 ns 6.25 2.5 µs 1.00 times",
+        REPLAYED,
+    ),
+    "a trace of a program that should use a wheel": (
+        "data.cases[1].program = { caller: 'asyncio',"
+        " setting: { rate: 10000, share: 0.9, pending: 14500, steps: 632.12 } }",
+        {"traffic": "quiet.trace"},
+        "quiet.trace is of a program on asyncio: use wheel_event_loop with delay-queue. delay-queue"
+        " costs 13.7 ms of CPU in each second, 1.37 % of a core. That is 2.21 % of a core less than"
+        " asyncio. Your traffic quiet.trace: use delay-queue.",
+        "delay-queue 25 ns 6.25 2.5 µs 1.00 times",
+        REPLAYED,
     ),
     # 3.57 us a timer, and the wheel's 1.37 us are known to be between 1 and 4
     "keep asyncio, as the best saves less than the noise": (
