@@ -195,7 +195,7 @@ function show(form) {
   if (found.chosen) {
     const { timer } = found.chosen;
     shown.append(
-      element("p", [found.chosen.host ? "Keep " : found.where ? `${found.where}: use ` : "Use ", element("b", timer.name), `. It fires ${timer.fires === "exact" ? "exactly at the deadline" : timer.fires}.`], { class: "headline" }),
+      element("p", [found.chosen.host ? "Keep " : found.inside ? "In other code: use " : found.where ? `${found.where}: use ` : "Use ", element("b", timer.name), `. It fires ${timer.fires === "exact" ? "exactly at the deadline" : timer.fires}.`], { class: "headline" }),
       ...(timer.code.length ? [element("pre", element("code", timer.code.join(pythonic(found.capacity))))] : []),
     );
   }

@@ -119,7 +119,7 @@ WORDS = {
         " setting: { rate: 1000, share: 0.9, pending: 1450, steps: 95.16 } }",
         {"traffic": "quiet.trace"},
         "quiet.trace is of a program on asyncio: keep asyncio. unordered-list would save 0.309 % of"
-        " a core, which is less than 1 % of a core. Your traffic quiet.trace: use delay-queue.",
+        " a core, which is less than 1 % of a core. In other code: use delay-queue. It fires",
         "delay-queue 25 ns 6.25 2.5 µs 1.00 times",
         REPLAYED,
     ),
@@ -129,7 +129,7 @@ WORDS = {
         {"traffic": "quiet.trace"},
         "quiet.trace is of a program on asyncio: use wheel_event_loop with delay-queue. delay-queue"
         " costs 13.7 ms of CPU in each second, 1.37 % of a core. That is 2.21 % of a core less than"
-        " asyncio. Your traffic quiet.trace: use delay-queue.",
+        " asyncio. In other code: use delay-queue. It fires",
         "delay-queue 25 ns 6.25 2.5 µs 1.00 times",
         REPLAYED,
     ),
