@@ -234,7 +234,8 @@ def code_of(timer: StoredContestant) -> list[str]:
 
 def _program(source: StoredSource) -> dict[str, Any] | None:
     """The caller and the traffic of a program that was recorded on an event loop."""
-    loops, about = source.details["details"].get("loops"), source.details.get("description")
+    made, about = source.details.get("details", {}), source.details.get("description")
+    loops = made.get("loops") if made.get("kind") == "recording" else None
     if not loops or not about or not source.seconds or not about["armed"]:
         return None
     rate = about["armed"] / source.seconds

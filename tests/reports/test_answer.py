@@ -118,7 +118,7 @@ def test_missing_data_is_a_missing_choice(called, distinct):
 def test_a_recorded_program_has_the_traffic_of_its_trace(loops, caller, distinct):
     """By hand: in 4 s, 1 000 calls; 100 fire, 20 are pending in the end; 5 at a time."""
     about = {"armed": 1_000, "answered": 880, "pending": 20, "waited": 20e6}
-    details = {"span": 4_000_000, "operations": 9, "details": {"loops": loops}}
+    details = {"span": 4_000_000, "operations": 9, "details": {"kind": "recording", "loops": loops}}
     [made] = data(
         replace(
             distinct,

@@ -219,7 +219,7 @@ def _measured(advice: "Advice") -> dict[str, Any] | None:
 def _program(advice: "Advice") -> dict[str, str]:
     """What its timers cost the asyncio program that was recorded, and the loop to use."""
     program = advice.program
-    if program is None or not advice.trace.source.get("loops"):
+    if program is None or not program.recorded:
         return {}
     from compare.base import formats
     from compare.trial.bench.callers import HOSTS

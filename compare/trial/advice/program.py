@@ -53,6 +53,7 @@ class Program:
     rates: Costs  #: pairs, fires and wake-ups in a second
     samples: Mapping[str, Sequence[Costs]]  #: loop, or timer of wheel_event_loop -> a cost a round
     precise: frozenset[str] = frozenset()  #: the hosts that keep the bounds of lateness
+    recorded: bool = False  #: whether it is known to use such a loop
     on_a_wheel: bool = False  #: whether it uses wheel_event_loop today
     core: float | None = None  #: the share of a core that all of it took; None if unknown
 
@@ -132,7 +133,8 @@ def program_of(trace: Trace, bounds: Bounds, schemes: Iterable[str]) -> Program 
     if traffic is None:
         return None
     rates, pending = traffic
-    loops = trace.source.get("loops", ())
+    recording = trace.source if trace.source.get("kind") == "recording" else {}
+    loops = recording.get("loops", ())
     host = "uvloop" if "uvloop" in loops else "asyncio"
     caller = next(each for each in (LOOP, UVLOOP) if HOST_OF[each] == host)
     timers = [contestant(name) for name in dict.fromkeys([DEFAULT, USUAL, *schemes])]
@@ -148,10 +150,16 @@ def program_of(trace: Trace, bounds: Bounds, schemes: Iterable[str]) -> Program 
         for name, each in HOSTS.items()
         if each.early * ms <= bounds.max_early and each.late * ms <= bounds.max_late
     }
-    core = None
-    if loops and trace.source.get("seconds"):
-        core = trace.source["cpu_seconds"] / trace.source["seconds"] or None
-    return Program(host, rates, samples, frozenset(precise), "wheel_event_loop" in loops, core)
+    core = recording.get("cpu_seconds", 0.0) / (recording.get("seconds") or 1.0) or None
+    return Program(
+        host,
+        rates,
+        samples,
+        frozenset(precise),
+        recorded=bool(loops),
+        on_a_wheel="wheel_event_loop" in loops,
+        core=core,
+    )
 
 
 def traffic_of(trace: Trace) -> tuple[Costs, int] | None:

@@ -100,7 +100,7 @@ def asked(monkeypatch):
 
 
 def test_the_loop_and_the_cpu_of_a_recorded_program(tmp_path, asked):
-    usage = {"seconds": 2.0, "cpu_seconds": 0.5}
+    usage = {"kind": "recording", "seconds": 2.0, "cpu_seconds": 0.5}
     made = {
         loops: program_of(
             trace_of(tmp_path / "-".join(("t", *loops)), ROWS, loops=list(loops), **usage),
@@ -110,7 +110,8 @@ def test_the_loop_and_the_cpu_of_a_recorded_program(tmp_path, asked):
         for loops in ((), ("asyncio",), ("uvloop",), ("asyncio", "wheel_event_loop"))
     }
     assert [one.host for one in made.values()] == ["asyncio", "asyncio", "uvloop", "asyncio"]
-    assert [one.core for one in made.values()] == [None, 0.25, 0.25, 0.25]
+    assert [one.core for one in made.values()] == [0.25] * 4
+    assert [one.recorded for one in made.values()] == [False, True, True, True]
     assert [one.on_a_wheel for one in made.values()] == [False, False, False, True]
     assert [caller for caller, _, _ in asked] == [LOOP, LOOP, UVLOOP, LOOP]
     for caller, size, labels in asked:  # the inexact wheel is left out
@@ -130,9 +131,17 @@ def test_uvloop_keeps_bounds_that_allow_its_milliseconds(
     assert ("uvloop" in program_of(trace, Bounds(late, early), []).precise) == within
 
 
+@pytest.mark.parametrize(
+    "source", [{"kind": "other", "loops": "uvloop"}, {"kind": "recording"}, {"loops": ["uvloop"]}]
+)
+def test_a_trace_without_known_loops_is_taken_for_one_of_asyncio(tmp_path, asked, source):
+    one = program_of(trace_of(tmp_path / "a", ROWS, **source), Bounds(), [])
+    assert (one.host, one.recorded, one.core) == ("asyncio", False, None)
+
+
 def test_without_its_loop_here_a_program_is_not_judged(tmp_path, monkeypatch):
     monkeypatch.setattr(program, "measured", lambda *_: {WHEEL: [ASYNCIO]})
-    trace = trace_of(tmp_path / "a", ROWS, loops=["uvloop"])
+    trace = trace_of(tmp_path / "a", ROWS, kind="recording", loops=["uvloop"])
     assert program_of(open_trace(trace.path), Bounds(), []) is None
 
 
