@@ -114,14 +114,16 @@ function caseOf(form) {
   const most = own ? Infinity : Math.max(...Object.values(costs).map(largest));
   // Costs are not known beyond the sizes at which they were measured.
   const known = ([, each]) => setting.pending <= data.beyond * largest(each);
-  const unknown = Object.entries(costs).filter((entry) => !known(entry)).map(([number]) => data.timers[number].name);
+  const others = Object.entries(costs).filter((entry) => !known(entry)).map(([number]) => Number(number));
+  const unknown = others.filter((number) => number !== host).map((number) => data.timers[number].name);
+  const without = others.includes(host) ? data.timers[host].name : "";  // the program's own timers
   const offers = Object.entries(costs).filter(known).map(([number, each]) => {
     const timer = data.timers[number];
     // Without a rate, costs are those of an operation, and only the noise makes them equal.
     const cost = own ? each.map((ns) => ns * (own.rate || 1)) : costOf(setting, each);
     return { number: Number(number), timer, cost, memory: memoryOf(timer, capacity), host: Number(number) === host };
   });
-  return { own, setting, capacity, offers, most, unknown };
+  return { own, setting, capacity, offers, most, unknown, without };
 }
 
 /** What a program that was recorded on an event loop is told: the answer for its caller. */
@@ -182,6 +184,7 @@ function verdict(form) {
   else if (ranking.length === 1) said.push("No other timer in this run that is precise enough was measured in this case.");
   const faster = offers.filter((offer) => !ranking.includes(offer) && offer.cost[2] < cheapest.cost[1]).sort((a, b) => a.cost[0] - b.cost[0])[0];
   if (faster && !(rated && cheapest.cost[0] - faster.cost[0] <= enough * CORE)) said.push(`Faster but less precise: ${faster.timer.name}, ${faster.timer.fires}, with ${times(faster.cost[0] / chosen.cost[0])} the cost.`);
+  if (found.without) said.push(`${found.without} was not measured with so many pending.`);
   if (found.unknown.length) said.push(`Not measured with so many pending, because it takes longer than the budget: ${listed(found.unknown)}.`);
   if (own?.missing.length) said.push(`Not timed, because it takes longer than the budget: ${listed(own.missing)}.`);
   return { ...found, where, chosen, ranking, rated, said, inside: own?.program ? programOf(form, own.program) : "" };
