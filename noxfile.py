@@ -148,6 +148,8 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "tests.bench.cancels", "--size", "1e5,1e6")
     session.run("python", "-m", "tests.bench.growth")
     session.run("python", "-m", "tests.bench.services")
+    session.run("python", "-m", "tests.bench.loops")
+    session.run("python", "-m", "tests.bench.loops")
     session.run("python", "-m", "tests.bench.purgatories")
     session.run("python", "-m", "tests.bench.idle_detectors", "--rounds", "1")
     session.run("python", "-m", "tests.bench.recording")
@@ -168,7 +170,10 @@ def against(session: nox.Session) -> None:
 
 @nox.session
 def answers(session: nox.Session) -> None:
-    """Compare the timers that the cost model names for 60 settings with replays; see the module."""
+    """Compare the timers that the cost model names for 60 settings with replays; see the module.
+
+    `python -m tests.bench.hosts` does so for asyncio programs, in real time.
+    """
     session.install(*QUIETLY, "-e", ".[test]")
     session.run("python", "-m", "tests.bench.answers", *session.posargs)
 

@@ -9,23 +9,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from compare.trial.advice.choice import ENOUGH, MODELLED, NEAR, USUAL
-from compare.trial.advice.cost import BEYOND, STEPS
+from compare.trial.advice.cost import BEYOND, STEPS, Setting
 from compare.trial.bench import peers
 from compare.trial.bench.callers import (
     BATCH,
     BATCHES,
     COMPILED_CODE,
+    HOST_OF,
+    HOSTS,
     LOOP,
     METRICS,
+    OWN_CLOCK,
     PYTHON,
     SERVICE,
+    UVLOOP,
 )
 from compare.trial.bench.work import UNIT
+from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.schema import MEMORY
 from reports import overload
 from reports.select import pivot
 from reports.statistics import Estimate
-from reports.summary import StoredContestant, StoredPeer, StoredSource, Summary
+from reports.summary import Measured, StoredContestant, StoredPeer, StoredSource, Summary
 from timers.limits import LIMIT
 from timers.registry import TIMERS
 
@@ -52,7 +57,14 @@ TITLES: Mapping[str, tuple[str, str]] = {
         f"It passes about {BATCH} timers to each schedule_many and cancel_many.",
     ),
     SERVICE: ("Python, through a SystemTimer", "A thread of the service runs callbacks."),
-    LOOP: ("asyncio", "An event loop keeps its calls in the timer (wheel_event_loop)."),
+    LOOP: (
+        "an asyncio program",
+        "It uses asyncio's own loop, uvloop, or wheel_event_loop, which keeps calls in a timer.",
+    ),
+    UVLOOP: (
+        "a program on uvloop",
+        "It uses uvloop, or wheel_event_loop(base=uvloop.Loop), which keeps calls in a timer.",
+    ),
     COMPILED_CODE: ("compiled code", "A compiled loop calls the kernel, as in a simulation."),
 }
 """Caller -> its name on the page, and what it means; in order."""
@@ -63,14 +75,13 @@ Cost = list[float]
 def costs_of(summary: Summary, caller: str) -> dict[int, dict[int, list[Cost]]]:
     """Contestant -> size -> the costs of METRICS; without those that lack one.
 
-    Peers are numbered after the contestants.
+    Peers are numbered after the contestants, and hosts after these.
     """
     found = pivot(
         summary.where(subject=caller, metric=METRICS).figures, "contestant", "size", "metric"
     )
     costs: dict[int, dict[int, list[Cost]]] = {}
-    timers: list[StoredContestant | StoredPeer] = [*summary.contestants, *summary.peers]
-    for number, timer in enumerate(timers):
+    for number, timer in enumerate(_everyone(summary)):
         by_size = {
             size: [cost(figures[name]) for name in METRICS]
             for size, figures in found.get(timer.label, {}).items()
@@ -79,6 +90,11 @@ def costs_of(summary: Summary, caller: str) -> dict[int, dict[int, list[Cost]]]:
         if len(by_size) > 1:
             costs[number] = dict(sorted(by_size.items()))
     return costs
+
+
+def _everyone(summary: Summary) -> list[StoredContestant | StoredPeer | Measured]:
+    """The timers in the order of their numbers."""
+    return [*summary.contestants, *summary.peers, *summary.hosts]
 
 
 def cost(time: Estimate) -> Cost:
@@ -93,9 +109,16 @@ def competing(summary: Summary) -> dict[int, StoredContestant]:
 
 
 def data(summary: Summary) -> dict[str, Any]:
-    """Everything that the script needs; timers have numbers, contestants first and then peers."""
+    """Everything that the script needs. Numbers of timers: contestants, then peers, then hosts."""
+    labels = [timer.label for timer in _everyone(summary)]
     callers = {
-        caller: {"title": title, "meaning": meaning, "costs": costs}
+        caller: {
+            "title": title,
+            "meaning": meaning,
+            "costs": costs,
+            "host": labels.index(host) if (host := HOST_OF.get(caller)) in labels else None,
+            "own_clock": caller in OWN_CLOCK,
+        }
         for caller, (title, meaning) in TITLES.items()
         if (costs := costs_of(summary, caller))
     }
@@ -107,6 +130,7 @@ def data(summary: Summary) -> dict[str, Any]:
         "timers": [
             *(_timer(summary, timer) for timer in summary.contestants),
             *(_peer(summary, peer) for peer in summary.peers),
+            *(_host(host.name) for host in summary.hosts),
         ],
         "precisions": [summary.contestants.index(timer) for timer in order],
         "callers": callers,
@@ -116,7 +140,7 @@ def data(summary: Summary) -> dict[str, Any]:
         "answers": ANSWERS,
         "cases": [case for source in sources if (case := _case(summary, source))["costs"]],
         "cheap": CHEAP,
-        "enough": {"replayed": ENOUGH, "modelled": MODELLED},
+        "enough": {"replayed": ENOUGH, "modelled": MODELLED, "host": ENOUGH},
         "near": NEAR,
         "steps": STEPS,
         "beyond": BEYOND,
@@ -156,7 +180,8 @@ def _languages(summary: Summary) -> dict[str, Any]:
             meaning = (
                 f"It has a timer that is written in {language}, which the run timed as a peer."
             )
-            new = {"title": f"a {language} program", "meaning": meaning, "costs": {}}
+            new: dict[str, Any] = {"title": f"a {language} program", "meaning": meaning}
+            new |= {"costs": {}, "host": None, "own_clock": False}
             callers.setdefault(f"{peers.CALLER} {language}", new)["costs"][number] = by_size
     return callers
 
@@ -178,6 +203,22 @@ def _peer(summary: Summary, peer: StoredPeer) -> dict[str, Any]:
     }
 
 
+def _host(name: str) -> dict[str, Any]:
+    low, high = -HOSTS[name].early, HOSTS[name].late
+    return {
+        "name": name,
+        "code": [],
+        "fires": lateness_text(low, high, UNIT),
+        "exact": low == high == 0,
+        "default": True,
+        "usual": False,
+        "low": low,
+        "high": high,
+        "unit": UNIT,
+        "memory": {},
+    }
+
+
 def code_of(timer: StoredContestant) -> list[str]:
     """The Python code that makes such a timer, up to the capacity and after it.
 
@@ -191,6 +232,25 @@ def code_of(timer: StoredContestant) -> list[str]:
     return [f"from {module} import {name}\ntimer = {name}({arguments}capacity=", f"){comment}"]
 
 
+def _program(source: StoredSource) -> dict[str, Any] | None:
+    """The caller and the traffic of a program that was recorded on an event loop."""
+    made, about = source.details.get("details", {}), source.details.get("description")
+    loops = made.get("loops") if made.get("kind") == "recording" else None
+    if not loops or not about or not source.seconds or not about["armed"]:
+        return None
+    rate = about["armed"] / source.seconds
+    late = (about["armed"] - about["answered"] - about["pending"]) / about["armed"]
+    return {
+        "caller": UVLOOP if UVLOOP in loops else LOOP,
+        "setting": {
+            "rate": rate,
+            "share": 1 - late,
+            "pending": about["waited"] / source.details["span"],
+            "steps": Setting(rate, 0.0, 1 - late, 0.0).wakeups,
+        },
+    }
+
+
 def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
     """A replayed source, and the times of its timers per operation."""
     replays = summary.column("replay_time", source.name)
@@ -199,6 +259,7 @@ def _case(summary: Summary, source: StoredSource) -> dict[str, Any]:
     pending = summary.value(first, source, "most_pending") if first else None
     return {
         "name": summary.called(source),
+        "program": _program(source),
         "own": source.own and not source.generated,
         "together": source.together,
         "rate": source.rate,

@@ -5,11 +5,12 @@ page, the terminal and Markdown show the same.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from compare.base import formats, quantiles
 from compare.base.quantiles import TAIL
-from compare.trial.bench.callers import METRICS
+from compare.trial.bench.callers import LOOP, METRICS, OWN_CLOCK
 from compare.trial.bench.idle import TICKS
 from compare.trial.bench.peers import MEMORY as PEER_MEMORY
 from compare.trial.bench.peers import METRIC, SINGLE, SUBJECTS
@@ -24,7 +25,7 @@ from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
 from reports.select import pivot, where
 from reports.statistics import Estimate
-from reports.summary import StoredContestant, StoredSource, Subject, Summary
+from reports.summary import Measured, StoredContestant, StoredSource, Subject, Summary
 from reports.tables import NOTHING, Entry, Heading, Row, Section, Table, cell, cells, plain_row
 
 BOLD = "Bold: the fastest exact timer, and exact timers tied with it."
@@ -266,47 +267,80 @@ def idle(summary: Summary) -> Table:
 
 
 def callers_lead(summary: Summary) -> str:
-    """What the costs are, and what event loops cost."""
+    """What the costs are, and which hosts are missing."""
+    missing = "".join(f" {name} is not installed here." for name in summary.absent)
     return (
         "CPU time with N timers pending: of a start and the cancel of a random timer; of a start "
-        "and the expiry; and of a step of the clock with nothing due. The step of a service is "
-        "that of its timer. A timer that takes long to fill is not measured with more timers "
-        "pending." + _beside(summary)
+        "and the expiry; and of a step of the clock with nothing due. Services and event loops "
+        "move their own clock: there, a wake-up is what a call that fires alone costs more than "
+        "one of many. A timer that takes long to fill is not measured with more timers pending."
+        + missing
     )
 
 
 def callers(summary: Summary) -> Table:
-    """The costs of each way of calling."""
+    """The costs of each way of calling a timer whose clock the caller moves."""
+    ways = [caller for caller in summary.callers if caller not in OWN_CLOCK]
+    table = _costs(summary, "callers", "Costs of a caller", ways, ranked=True)
+    return replace(table, note=f"Median and range, in ns. {BOLD}")
+
+
+def services(summary: Summary) -> Table:
+    """The costs of services and event loops on each timer, and of what programs have today."""
+    ways = [caller for caller in summary.callers if caller in OWN_CLOCK]
+    table = _costs(summary, "services", "Costs of a service or an event loop", ways, ranked=False)
+    titles = {metric_named(name).heading: title for name, title in _OF_SERVICES.items()}
+    rows: dict[Subject, Row] = {host: _of_host(summary, host, ways) for host in summary.hosts}
+    rows |= table.entries
+    entries = {
+        who: {(*heading[:-1], titles[heading[-1]]): entry for heading, entry in row.items()}
+        for who, row in rows.items()
+    }
+    note = (
+        "Median and range. The first rows are what programs have without a timer of this project."
+    )
+    return replace(table, entries=entries, note=note)
+
+
+_OF_SERVICES = {
+    "pair_time": "call and cancel [ns]",
+    "fire_time": "call that fires among others [ns]",
+    "step_time": "wake-up [ns]",
+}
+"""Metric of a caller -> what it is for a service or an event loop."""
+
+
+def _of_host(summary: Summary, host: Measured, ways: Sequence[str]) -> Row:
+    found = summary.where(contestant=host.name, subject=ways, metric=METRICS).figures
+    return {
+        (TITLES[key.subject][0], formats.size(key.size or 0), metric_named(key.metric).heading): (
+            cell("range", key.metric, estimate)
+        )
+        for key, estimate in found.items()
+    }
+
+
+def _costs(
+    summary: Summary, name: str, caption: str, ways: Sequence[str], *, ranked: bool
+) -> Table:
     places: dict[Heading, Sequence[Wanted]] = {
         (TITLES[caller][0], formats.size(size)): [(name, caller, size) for name in METRICS]
-        for caller in summary.callers
+        for caller in ways
         for size in sorted(
             {key.size or 0 for key in summary.where(subject=caller, metric=METRICS).figures}
         )
     }
-    chosen = {"caller": TITLES[summary.callers[0]][0], "size": [*places][-1][1]} if places else {}
+    first = LOOP if LOOP in ways else next(iter(ways), "")
+    sizes = [size for title, size in places if title == TITLES.get(first, ("",))[0]]
     return tabulate(
         summary,
-        "callers",
-        "Costs of a caller",
+        name,
+        caption,
         ("caller", "size", "figure"),
         places,
-        f"Median and range, in ns. {BOLD}",
-        chosen,
-        ranked=True,
+        chosen={"caller": TITLES[first][0], "size": sizes[-1]} if places else {},
+        ranked=ranked,
     )
-
-
-def _beside(summary: Summary) -> str:
-    """The times of event loops of others, in words."""
-    texts = [
-        f"{loop}'s {formats.nanoseconds(time.value)} at {formats.size(size)}"
-        for loop, by_size in summary.loops.items()
-        for size, time in [max(by_size.items())]
-    ]
-    if not texts:
-        return ""
-    return f" A start and a cancel with call_later() of other event loops: {', '.join(texts)}."
 
 
 # ---- timers of other languages
@@ -702,7 +736,7 @@ SECTIONS: Mapping[str, Item] = {
         (overload.plots,),
         controls="load.html",
     ),
-    "callers": Item("What a program pays", callers_lead, (callers,)),
+    "callers": Item("What a program pays", callers_lead, (callers, services)),
     "peers": Item("Timers of other languages", peers_lead, (peers, peer_times, peer_singles)),
     "workloads": Item(
         "Whole workloads: time and precision",

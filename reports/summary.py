@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from compare.base import formats
 from compare.traffic.tapes.units import EXPONENTS
-from compare.trial.bench.callers import CALLERS, LOOPS
+from compare.trial.bench.callers import CALLERS, HOSTS
 from compare.trial.bench.callers import METRICS as METRICS_OF_CALLERS
 from compare.trial.bench.overload import CONTENDERS
 from compare.trial.bench.peers import METRIC as PEER_TIME
@@ -355,11 +355,16 @@ class Summary:
         return [caller for caller in CALLERS if caller in subjects]
 
     @cached_property
-    def loops(self) -> Mapping[str, Mapping[int, Estimate]]:
-        """The times of a start and a cancel on event loops of others, by name and size."""
-        others = where(self.figures, contestant=LOOPS, metric=METRICS_OF_CALLERS[0])
-        loops: Mapping[str, Mapping[int, Estimate]] = pivot(others, "contestant", "size")
-        return loops
+    def hosts(self) -> list["Measured"]:
+        """The timers of hosts that were measured for callers, in the order of HOSTS."""
+        found = where(self.figures, contestant=(*HOSTS,), metric=METRICS_OF_CALLERS)
+        measured = {key.contestant for key in found}
+        return [Measured(name) for name in HOSTS if name in measured]
+
+    @cached_property
+    def absent(self) -> list[str]:
+        """The hosts that were not measured for a caller, because they were not installed."""
+        return [*dict.fromkeys(key.contestant for key in self.failures if key.subject in CALLERS)]
 
 
 def leaders(column: Column) -> list[StoredContestant]:
@@ -435,7 +440,7 @@ def figures_of(*runs: Run) -> Summary:
         failures |= {
             Key(row.contestant, row.subject, row.size, row.metric): row.note or ""
             for row in rows
-            if row.subject in (OVERLOAD, MEMORY) and row.value is None
+            if row.subject in (OVERLOAD, MEMORY, *CALLERS) and row.value is None
         }
     for source in sources:
         for key, time in where(figures, subject=source.name, metric="replay_time").items():
@@ -479,7 +484,7 @@ def _check(run: Run) -> None:
         return
     known = {row.contestant for row in run.rows}
     peers = {entry["name"] for entry in run.manifest.get("peers", ())}
-    if unknown := known - labels - peers - {*CONTENDERS}:
+    if unknown := known - labels - peers - {*CONTENDERS, *HOSTS}:
         raise RunError(f"{run.path}: the manifest does not describe {min(unknown)}")
 
 

@@ -37,10 +37,6 @@ def remarks(summary: Summary) -> Sheet:
         if not contestant.exact:
             lines.append(f"+  {contestant.label} fires {contestant.precision}")
     lines += [f"-  {text}" for text in summary.stopped("{:,}".format)]
-    for loop, by_size in summary.loops.items():
-        for size, time in by_size.items():
-            pair = f"{time.value:,.0f} ns with {size:,} timers pending"
-            lines.append(f"start and cancel, call_later of {loop}: {pair}")
     lines += [f"latencies: {clock.text}" for clock in summary.clocks]
     lines += [f"not timed: {peer.name}: {peer.problem}" for peer in summary.peers if peer.problem]
     lines += [
@@ -68,7 +64,8 @@ def sheets(table: Table, *, whole: bool = False, **chosen: str | None) -> Iterab
     for title, columns in table.parts(**chosen):
         rows = [
             [label(who), *(text(table.entry(who, heading)) for heading in columns.values())]
-            for who in table.rows
+            for who, row in table.rows.items()
+            if any(heading in row for heading in columns.values())
         ]
         headings = ["", *map(plain, columns)]
         yield Sheet(

@@ -33,10 +33,13 @@ const sizesOf = (costs) => Object.keys(costs).map(Number).sort((a, b) => a - b);
 
 /** The traffic in a few numbers: what follows from the controls. */
 function settingOf(form) {
+  if (form.setting) return form.setting;
   const [rate, timeout, share] = [Number(form.rate), Number(form.timeout), Number(form.share)];
   const answer = Number(form.answer) * timeout;
   const pending = rate * (share * answer + (1 - share) * timeout) / 1000;
-  return { rate, share, pending, steps: data.steps * -Math.expm1(-2 * rate / data.steps) };
+  // A clock of its own moves only where a timer fires; one that is moved, also where one starts or is cancelled.
+  const events = data.callers[form.caller].own_clock ? rate * (1 - share) : 2 * rate;
+  return { rate, share, pending, steps: data.steps * -Math.expm1(-events / data.steps) };
 }
 
 /** [pair, fire, step] with this number of pending timers; `which` is 0, 1 or 2: median, low, high. */
@@ -77,14 +80,15 @@ function precise(timer, limit) {
 
 // The rule of compare/trial/advice/choice.py.
 
-/** The offer to take; `enough` is a cost that decides nothing, 0 where the rate is not known. */
+/** The offer to take; `enough` is a cost that decides nothing, 0 where the rate is not known. A host is kept within data.enough.host. */
 function choose(offers, enough) {
   const byCost = [...offers].sort((a, b) => a.cost[0] - b.cost[0]);
   const [cheapest] = byCost;
-  const limit = cheapest.cost[0] + enough;
-  let left = byCost.filter((offer) => offer.cost[1] <= cheapest.cost[2] || offer.cost[0] <= limit);
+  const limit = (offer) => offer.host ? data.enough.host * CORE : enough;
+  let left = byCost.filter((offer) => offer.cost[1] <= cheapest.cost[2] || offer.cost[0] - cheapest.cost[0] <= limit(offer));
   const near = left.length, reasons = [];
   const preferences = {
+    "is what the program has": (offer) => offer.host,
     "is exact": (offer) => offer.timer.exact,
     "takes the least memory": (offer) => offer.memory === null || offer.memory <= data.near * Math.min(...left.map((other) => other.memory ?? Infinity)),
     "has default parameters": (offer) => offer.timer.default,
@@ -104,20 +108,39 @@ function choose(offers, enough) {
 function caseOf(form) {
   const own = data.cases[form.traffic];
   const setting = own ? { rate: own.rate, pending: own.pending } : settingOf(form);
-  const costs = own ? own.costs : data.callers[form.caller].costs;
+  const { costs, host } = own ? { costs: own.costs, host: null } : data.callers[form.caller];
   const capacity = Math.max(Math.ceil(setting.pending), 1);
   const largest = (each) => own ? Infinity : sizesOf(each).at(-1);
   const most = own ? Infinity : Math.max(...Object.values(costs).map(largest));
   // Costs are not known beyond the sizes at which they were measured.
   const known = ([, each]) => setting.pending <= data.beyond * largest(each);
-  const unknown = Object.entries(costs).filter((entry) => !known(entry)).map(([number]) => data.timers[number].name);
+  const others = Object.entries(costs).filter((entry) => !known(entry)).map(([number]) => Number(number));
+  const unknown = others.filter((number) => number !== host).map((number) => data.timers[number].name);
+  const without = others.includes(host) ? data.timers[host].name : "";  // the program's own timers
   const offers = Object.entries(costs).filter(known).map(([number, each]) => {
     const timer = data.timers[number];
     // Without a rate, costs are those of an operation, and only the noise makes them equal.
     const cost = own ? each.map((ns) => ns * (own.rate || 1)) : costOf(setting, each);
-    return { number: Number(number), timer, cost, memory: memoryOf(timer, capacity) };
+    return { number: Number(number), timer, cost, memory: memoryOf(timer, capacity), host: Number(number) === host };
   });
-  return { own, setting, capacity, offers, most, unknown };
+  return { own, setting, capacity, offers, most, unknown, without };
+}
+
+/** What a program that was recorded on an event loop is told: the answer for its caller. */
+function programOf(form, { caller, setting }) {
+  const host = data.timers[data.callers[caller]?.host];
+  const { chosen, said } = host ? verdict({ ...form, traffic: "", caller, setting }) : {};
+  if (!chosen) return "";
+  const use = chosen.host ? `keep ${host.name}` : `use ${chosen.timer.code.length ? "wheel_event_loop with " : ""}${chosen.timer.name}`;
+  return `${data.cases[form.traffic].name} is of a program on ${host.name}: ${use}. ${said.slice(0, chosen.host ? 1 : 2).join(" ")}`;
+}
+
+/** Why a program keeps the timers of its host. */
+function kept(host, cheapest) {
+  if (host === cheapest) return "No timer of this run is cheaper.";
+  const saved = host.cost[0] - cheapest.cost[0];
+  const small = saved <= data.enough.host * CORE;
+  return `${cheapest.timer.name} would save ${percent(saved / CORE)} of a core, ${small ? `which is less than ${percent(data.enough.host)} of a core` : "which is less than the noise"}.`;
 }
 
 function verdict(form) {
@@ -125,7 +148,8 @@ function verdict(form) {
   const { own, setting, offers } = found;
   const limit = data.timers[form.precision];
   const where = own ? `${own.own ? "Your traffic" : "The workload"} ${own.name}${own.together ? ` (${own.together})` : ""}` : "";
-  const ranking = offers.filter((offer) => precise(offer.timer, limit)).sort((a, b) => a.cost[0] - b.cost[0]);
+  // A program may keep what it has, however precise that is.
+  const ranking = offers.filter((offer) => offer.host || precise(offer.timer, limit)).sort((a, b) => a.cost[0] - b.cost[0]);
   if (setting.pending > data.beyond * found.most) {
     return { ...found, ranking: [], said: [`${grouped(Math.round(setting.pending))} timers would be pending. This caller was measured with up to ${grouped(found.most)}. Choose a lower rate or a shorter timeout.`] };
   }
@@ -141,15 +165,17 @@ function verdict(form) {
     const what = own ? "operations" : "timers";
     return { ...found, where, ranking, rated, said: [`Not possible with one core here: ${chosen.timer.name} would take ${time(chosen.cost[0])} of CPU in each second. The highest rate is about ${grouped(Number(highest.toPrecision(2)))} ${what} per second, with ${cheapest.timer.name}.`] };
   }
-  const said = [];
+  const said = chosen.host ? [kept(chosen, cheapest)] : [];
   const most = Math.max(...ranking.map((offer) => offer.cost[2]));
   if (rated && most <= data.cheap) said.push(`Speed does not matter here: each of these timers takes at most ${time(most)} of CPU in each second, ${percent(most / CORE)} of a core.`);
   said.push(`${chosen.timer.name} costs ${each(chosen)}.`);
-  if (reasons.length) {
+  const today = !chosen.host && ranking.find((offer) => offer.host);
+  if (today) said.push(`That is ${percent((today.cost[0] - chosen.cost[0]) / CORE)} of a core less than ${today.timer.name}.`);
+  if (reasons.length && !chosen.host) {
     const why = rated ? `the noise, or ${percent(enough)} of a core` : "the noise";
     said.push(`Within ${why}, ${near} timers cost the same. Of these, ${chosen.timer.name} ${listed(reasons)}. The cheapest is ${cheapest.timer.name} with ${times(cheapest.cost[0] / chosen.cost[0])} the cost.`);
     if (rated && chosen.cost[0] - cheapest.cost[0] > enough * CORE) said.push("Only the noise makes them equal: a run on a quieter machine may decide otherwise.");
-  } else if (near > 1) {
+  } else if (near > 1 && !chosen.host) {
     const others = ranking.filter((offer) => offer !== chosen && offer.cost[1] <= chosen.cost[2]);
     if (others.length) said.push(`Speed does not separate it from ${listed(others.map((offer) => offer.timer.name))}: their intervals overlap.`);
   }
@@ -158,19 +184,21 @@ function verdict(form) {
   else if (ranking.length === 1) said.push("No other timer in this run that is precise enough was measured in this case.");
   const faster = offers.filter((offer) => !ranking.includes(offer) && offer.cost[2] < cheapest.cost[1]).sort((a, b) => a.cost[0] - b.cost[0])[0];
   if (faster && !(rated && cheapest.cost[0] - faster.cost[0] <= enough * CORE)) said.push(`Faster but less precise: ${faster.timer.name}, ${faster.timer.fires}, with ${times(faster.cost[0] / chosen.cost[0])} the cost.`);
+  if (found.without) said.push(`${found.without} was not measured with so many pending.`);
   if (found.unknown.length) said.push(`Not measured with so many pending, because it takes longer than the budget: ${listed(found.unknown)}.`);
   if (own?.missing.length) said.push(`Not timed, because it takes longer than the budget: ${listed(own.missing)}.`);
-  return { ...found, where, chosen, ranking, rated, said };
+  return { ...found, where, chosen, ranking, rated, said, inside: own?.program ? programOf(form, own.program) : "" };
 }
 
 function show(form) {
   const found = verdict(form);
   const shown = document.getElementById("verdict");
   shown.replaceChildren();
+  if (found.inside) shown.append(element("p", found.inside, { class: "headline" }));
   if (found.chosen) {
     const { timer } = found.chosen;
     shown.append(
-      element("p", [found.where ? `${found.where}: use ` : "Use ", element("b", timer.name), `. It fires ${timer.fires === "exact" ? "exactly at the deadline" : timer.fires}.`], { class: "headline" }),
+      element("p", [found.chosen.host ? "Keep " : found.inside ? "In other code: use " : found.where ? `${found.where}: use ` : "Use ", element("b", timer.name), `. It fires ${timer.fires === "exact" ? "exactly at the deadline" : timer.fires}.`], { class: "headline" }),
       ...(timer.code.length ? [element("pre", element("code", timer.code.join(pythonic(found.capacity))))] : []),
     );
   }
@@ -191,7 +219,7 @@ function show(form) {
   document.getElementById("ranking").replaceChildren(...(rows.length ? [element("thead", head), element("tbody", rows)] : []));
   document.getElementById("basis").textContent = found.own
     ? "The cost is the median CPU time of the replay for each operation, expiries included. Memory is that of a timer with room for the most timers that were pending at once."
-    : `${grouped(Math.round(found.setting.pending))} timers are pending on average: the rate times the mean time in the timer. The cost of a second: a start and a cancel for ${percent(found.setting.share)} of the timers, a start and an expiry for the others, and ${grouped(Math.round(found.setting.steps))} steps of the clock, each measured with as many timers pending. Delays were random; with equal ones, ordered-list and duration-lists cost less.`;
+    : `${grouped(Math.round(found.setting.pending))} timers are pending on average: the rate times the mean time in the timer. The cost of a second: a start and a cancel for ${percent(found.setting.share)} of the timers, a start and an expiry for the others, and ${grouped(Math.round(found.setting.steps))} ${data.callers[form.caller].own_clock ? "wake-ups" : "steps of the clock"}, each measured with as many timers pending. Delays were random; with equal ones, ordered-list and duration-lists cost less.`;
 }
 
 const pythonic = (number) => number.toLocaleString("en").replaceAll(",", "_");

@@ -29,6 +29,7 @@ from compare.trial.bench.callers import (
     BATCHES,
     COMPILED_CODE,
     LOOP,
+    OWN_CLOCK,
     PYTHON,
     SERVICE,
     Costs,
@@ -297,7 +298,8 @@ def answer(setting, caller, max_late, costs):
         low, high = timer.rounding(UNIT).bounds()
         known = len(both[0]) > 1 and setting.pending <= BEYOND * max(both[0])
         if way == caller and known and low == 0 and high <= max_late:
-            least, middle = (cost(setting, by_size) / CORE for by_size in both)
+            own_clock = caller in OWN_CLOCK
+            least, middle = (cost(setting, each, own_clock=own_clock) / CORE for each in both)
             nbytes = nbytes_of(label, max(round(setting.pending), 1))
             traits = high == 0, nbytes, not timer.settings, timer.name == USUAL
             offers[label] = Offer(least, least, middle, *traits)

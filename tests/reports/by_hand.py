@@ -58,6 +58,14 @@ CALLS = {
     ),
 }
 
+HOST_CALLS = {
+    "asyncio": {
+        "asyncio": ((1_200, 2_500, 30_000), (1_900, 2_800, 30_000)),
+        "uvloop": ((500, 1_500, 25_000), (1_800, 1_900, 25_000)),
+    },
+}
+"""The same of hosts, by caller."""
+
 MEMORY = {1_000: 40.0, 100_000: 28.0}
 """Bytes for each timer of the delay queue; it is not known of the others."""
 
@@ -83,6 +91,10 @@ def by_hand(root: Path) -> Path:
         for label, by_size in zip(COSTS, by_timer, strict=True):
             for size, costs in zip(SIZES, by_size, strict=True):
                 rows += caller_rows(label, caller, size, map(scaled, costs))
+    for caller, by_host in HOST_CALLS.items():
+        for name, by_size in by_host.items():
+            for size, costs in zip(SIZES, by_size, strict=True):
+                rows += caller_rows(name, caller, size, map(scaled, costs))
     for label, by_size in COSTS.items():
         for size, costs in zip(SIZES, by_size, strict=True):
             for task, ns in zip((HOLD, INSERT, BY_EVENT), costs, strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compare.trial.bench.callers import CALLERS, COMPILED_CODE, sizes_of
+from compare.trial.bench.callers import CALLERS, COMPILED_CODE, OWN_CLOCK, sizes_of
 from compare.trial.bench.task import TASKS, Task
 from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.results.schema import Row
@@ -123,11 +123,9 @@ def _cost(timer: str, task: Task, size: int) -> float:
 
 def _caller_costs(timer: str, caller: str, size: int) -> tuple[float, float, float]:
     """Nanoseconds of a pair, a fire and a step: a caller's own costs are added to a task's."""
-    own = {"compiled": 0, "batches": 15, "python": 300, "system-timer": 1200, "asyncio": 1000}[
-        caller
-    ]
+    own = {"compiled": 0, "batches": 15, "python": 300, "system-timer": 1200}.get(caller, 1000)
     pair, fire = (_cost(timer, task, size) for task in (TASKS[2], TASKS[0]))
-    step = 0.0 if caller in ("system-timer", "asyncio") else 20.0 + own
+    step = 0.0 if caller in OWN_CLOCK else 20.0 + own
     if timer == "unordered-list" and step:
         step += 1.5 * size
     return own + pair, own + fire, step

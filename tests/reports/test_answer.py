@@ -12,12 +12,13 @@ from compare.trial.bench.callers import (
     METRICS,
     PYTHON,
     SERVICE,
+    UVLOOP,
 )
 from compare.trial.replay.contestant import contestant
 from compare.trial.results.store import contestant_entry as stored
 from reports.answer import ANSWERS, RATES, SHARES, TIMEOUTS, TITLES, code_of, data
 from reports.statistics import Estimate
-from reports.summary import contestants_of
+from reports.summary import StoredSource, contestants_of
 from tests.reports.primes import LABELS, OWN, traits_of
 
 
@@ -61,11 +62,12 @@ def test_the_code_of_another_modules_class():
 
 def test_costs_are_medians_with_their_intervals(called):
     answer = data(called)
-    assert [*answer["callers"]] == [PYTHON, BATCHES, SERVICE, LOOP, COMPILED_CODE]
+    assert [*answer["callers"]] == [PYTHON, BATCHES, SERVICE, LOOP, UVLOOP, COMPILED_CODE]
     for k, caller in enumerate(CALLERS):
         costs = answer["callers"][caller]["costs"]
-        assert [*costs] == [*range(len(LABELS))]
-        for n, by_size in costs.items():
+        host = [len(LABELS)] if caller == LOOP else []  # uvloop, which was measured for it alone
+        assert [*costs] == [*range(len(LABELS)), *host]
+        for n, by_size in [*costs.items()][: len(LABELS)]:
             assert [*by_size] == [1_000, 100_000]
             for size, parts in by_size.items():
                 for part, cost in enumerate(parts):
@@ -108,6 +110,26 @@ def test_missing_data_is_a_missing_choice(called, distinct):
     for missing in ({"metric": METRICS[2]}, {"size": 1_000}):  # a cost, or all but one size
         some = without(contestant="delay-queue", subject=PYTHON, **missing)
         assert number not in some[PYTHON]["costs"] and number in some[LOOP]["costs"]
+
+
+@pytest.mark.parametrize(
+    ("loops", "caller"), [(["asyncio"], LOOP), (["uvloop", "wheel_event_loop"], UVLOOP)]
+)
+def test_a_recorded_program_has_the_traffic_of_its_trace(loops, caller, distinct):
+    """By hand: in 4 s, 1 000 calls; 100 fire, 20 are pending in the end; 5 at a time."""
+    about = {"armed": 1_000, "answered": 880, "pending": 20, "waited": 20e6}
+    details = {"span": 4_000_000, "operations": 9, "details": {"kind": "recording", "loops": loops}}
+    [made] = data(
+        replace(
+            distinct,
+            sources=(StoredSource(OWN[0], "us", details | {"description": about}, own=True),),
+        )
+    )["cases"]
+    assert made["program"] == {
+        "caller": caller,
+        "setting": pytest.approx({"rate": 250, "share": 0.9, "pending": 5, "steps": 24.69}, 1e-3),
+    }
+    assert [case["program"] for case in data(distinct)["cases"]] == [None] * 4
 
 
 def test_the_choices_cover_what_readers_have():

@@ -7,22 +7,27 @@ import pytest
 
 from compare.base import formats
 from compare.traffic.tapes.description import Description
-from compare.trial.bench.callers import CALLERS, COMPILED_CODE
+from compare.trial.bench.callers import CALLERS, LOOP, OWN_CLOCK
+from compare.trial.bench.callers import METRICS as METRICS_OF_CALLERS
 from compare.trial.bench.task import HOLD, TASKS
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import METRICS
 from reports import method
+from reports.answer import TITLES
 from reports.catalogue import (
     MEDIAN,
     callers,
+    callers_lead,
     memory,
     schemes,
     section,
     sections,
+    services,
     times,
     work,
     workloads,
 )
+from reports.select import Key
 from reports.summary import Summary, figures_of
 from reports.tables import LAST, NOTHING, Entry, Table
 from tests.reports.primes import (
@@ -339,7 +344,7 @@ def test_each_section_has_its_tables(called):
     tables = {each.name: [table.name for table in each.tables] for each in sections(called)}
     assert tables == {
         "times": ["times"],
-        "callers": ["callers"],
+        "callers": ["callers", "services"],
         "workloads": ["replays"],
         "memory": ["memory"],
         "work": ["work"],
@@ -380,15 +385,34 @@ def test_rows_without_figures_are_left_out(distinct):
 
 
 def test_each_caller_and_size_has_three_costs(called):
-    table = callers(called)
-    assert len(table.headings) == len(CALLERS) * 2 * 3
-    assert table.headings[0] == ("a Python program", formats.size(1_000), "start and cancel [ns]")
-    for n, timer in enumerate(called.contestants):
-        values = [entry.value for entry in table.rows[timer].values()]
-        k = [*CALLERS].index(COMPILED_CODE)  # the last caller
-        assert values[-3:] == [1_000.0 * k + 100 * n + 10 + 10 * part + 2 for part in range(3)]
-    assert (
-        f"uvloop's {formats.nanoseconds(779)} at {formats.size(100_000)}"
-        in section("callers", called).lead
-    )
+    ways = {callers: [*CALLERS.keys() - {*OWN_CLOCK}], services: [*OWN_CLOCK]}
+    for table, names in ways.items():
+        made = table(called)
+        assert len(made.headings) == len(names) * 2 * 3
+        assert {heading[0] for heading in made.headings} == {TITLES[name][0] for name in names}
+        for k, caller in enumerate(CALLERS):
+            if caller not in names:
+                continue
+            for n, label in enumerate(LABELS):
+                [timer] = [each for each in called.contestants if each.label == label]
+                for size in (1_000, 100_000):
+                    own = [
+                        made.entry(timer, heading).value
+                        for heading in made.headings
+                        if heading[:2] == (TITLES[caller][0], formats.size(size))
+                    ]
+                    ns = 1_000.0 * k + 100 * n + size / 10_000 + 2
+                    assert own == [ns, ns + 10, ns + 20]
+
+
+def test_hosts_come_first_in_the_table_of_services_alone(called):
+    table = services(called)
+    assert next(row.full for row in table.rows) == "uvloop"
+    heading = (TITLES[LOOP][0], formats.size(100_000), "call and cancel [ns]")
+    assert table.entry(next(iter(table.rows)), heading).value == 779
+    assert table.chosen == dict(zip(("caller", "size"), heading, strict=False))
+    assert "uvloop" not in [row.full for row in callers(called).rows]
+    assert "not installed" not in callers_lead(called)
     assert section("callers", called.where(metric="time")) is None
+    absent = {Key("uvloop", LOOP, None, METRICS_OF_CALLERS[0]): "is not installed"}
+    assert callers_lead(replace(called, failures=absent)).endswith(" uvloop is not installed here.")

@@ -89,7 +89,7 @@ def test_a_program_in_another_language_may_get_one_of_its_peers(compared, called
     languages = {name: each for name, each in answer["callers"].items() if name.startswith(CALLER)}
     assert [each["title"] for each in languages.values()] == ["a C++ program", "a Java program"]
     assert not any(name.startswith(CALLER) for name in own["callers"])
-    first = len(own["timers"])
+    first = len(called.contestants)  # hosts come after the peers
     [(number, by_size)] = languages["peer Java"]["costs"].items()
     assert number == first + PEERS.index(LATER)
     assert [part[0] for part in by_size[1_000]] == [1_010, 1_011, 1_012]

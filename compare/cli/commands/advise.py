@@ -12,6 +12,7 @@ from compare.cli.text import Sheet, labelled, shown
 
 if TYPE_CHECKING:
     from compare.trial.advice.candidates import Candidate
+    from compare.trial.advice.program import Program
     from compare.trial.advice.search import Advice
     from reports.noise import Noise
 
@@ -165,15 +166,22 @@ def _object(advice: "Advice") -> dict[str, Any]:
         "python": python_line(advice.best, advice.unit),
         "settings": settings(advice),
         "front": [candidate.label for candidate in advice.front],
+        "program": _measured(advice),
         "candidates": [entry(candidate) for candidate in advice.finalists + advice.dropped],
     }
 
 
 def text_of(advice: "Advice") -> str:
-    """Format the advice in 80 columns: noise, six lines, the Pareto front, and code to paste."""
+    """Format the advice in 80 columns.
+
+    What it is for an asyncio program, if one was recorded; noise, six lines, the Pareto front, and
+    code to paste.
+    """
     from compare.cli import printing
 
+    program = [labelled(name, text, width=_WIDTH) for name, text in _program(advice).items()]
     parts = [
+        *([program] if program else []),
         *([sheet.text()] for sheet in printing.noise_sheets(_noise(advice))),
         [labelled(name, text, width=_WIDTH) for name, text in _answer(advice).items()],
         [_front(advice).text()],
@@ -188,11 +196,68 @@ def markdown_of(advice: "Advice") -> str:
     from compare.cli import printing
 
     title = f"Timers for {advice.trace.path.name}"
-    answer = Sheet(title, [["", "advice"], *_answer(advice).items()])
+    answer = Sheet(title, [["", "advice"], *_program(advice).items(), *_answer(advice).items()])
     code = "\n".join(f"{name}: `{text}`  " for name, text in _code(advice).items())
     search = Sheet(notes=[_search(advice)])
     sheets = [*printing.noise_sheets(_noise(advice)), answer, _front(advice), search]
     return f"{shown(sheets, as_markdown=True)}\n\n{code}"
+
+
+def _measured(advice: "Advice") -> dict[str, Any] | None:
+    """The program for JSON."""
+    program = advice.program
+    if program is None:
+        return None
+    return {
+        "host": program.host,
+        "use": program.best,
+        "share_of_core": program.core,
+        "timers": {name: program.share(name) for name in program.costs},
+    }
+
+
+def _program(advice: "Advice") -> dict[str, str]:
+    """What its timers cost the asyncio program that was recorded, and the loop to use."""
+    program = advice.program
+    if program is None or not program.recorded:
+        return {}
+    from compare.base import formats
+    from compare.trial.bench.callers import HOSTS
+
+    lines = {}
+    if program.core:
+        taken, saved = program.share(program.host) / program.core, program.saving / program.core
+        most = f"would save {formats.share(saved)}" if saved > 0 else "would save nothing"
+        lines["program"] = (
+            f"timers take about {formats.share(taken)} of this program's CPU time on"
+            f" {program.host}'s own loop; the best structure {most}"
+        )
+    loops = []
+    for name in program.costs:
+        early = f" (up to {HOSTS[name].early} ms early)" if name not in program.rivals else ""
+        loops.append(f"{name} {formats.share(program.share(name))}{early}")
+    return lines | {
+        "loop": _loop(program),
+        "cost of loops": f"{', '.join(loops)} of a core",
+    }
+
+
+def _loop(program: "Program") -> str:
+    """The loop to use, and why."""
+    from compare.base import formats
+    from compare.trial.advice.choice import ENOUGH
+    from compare.trial.bench.callers import HOSTS
+
+    saving = f"{formats.share(program.saving)} of a core"
+    if program.keeps:
+        use = f"use {program.host}'s own" if program.on_a_wheel else f"keep {program.host}"
+        if program.cheapest == program.host:
+            return f"{use}: no other is cheaper"
+        few = f"less than {ENOUGH:.0%} of a core" if program.is_small else "less than the noise"
+        return f"{use}: {program.cheapest} would save {saving}, which is {few}"
+    kept = program.share(program.host) - program.share(program.best)
+    best = program.best if program.best in HOSTS else f"wheel_event_loop with {program.best}"
+    return f"{best}: it saves {formats.share(kept)} of a core against {program.host}'s own"
 
 
 def _answer(advice: "Advice") -> dict[str, str]:

@@ -68,7 +68,8 @@ def compare(
     """Measure timers side by side, store the run and print a summary.
 
     Insert, cancel, hold and expiry are measured against the number of pending
-    timers; then workloads or TRACEs are replayed. Every expiry is first checked
+    timers, and what services and event loops pay beside asyncio, uvloop and
+    threading.Timer; then workloads or TRACEs are replayed. Every expiry is first checked
     against the oracle. If the command is interrupted, what was finished stays in the
     run, which `report --run` shows.
     """
@@ -111,6 +112,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
         peer_singles,
         peer_times,
         peers,
+        services,
         tails,
         times,
         workloads,
@@ -123,6 +125,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
         (idle(summary), {"figure": None}),
         (overload.table(summary), {"figure": None}),
         (callers(summary), {}),
+        (services(summary), {}),
         (peers(summary), {}),
         (peer_times(summary), {}),
         (peer_singles(summary), {}),

@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 
 from compare.base.files import CANNOT_WRITE, errors_as
-from compare.traffic.recording.recorder import FILE, FORMAT, VERSION
+from compare.traffic.recording.recorder import FILE, FORMAT, LOOPS, SPENT, VERSION
 from compare.traffic.tapes.recorded import FIELDS, UNIT, Float64s, RecordedTape
 from compare.traffic.tapes.trace import (
     PIECE,
@@ -43,11 +43,31 @@ def finish(path: str | os.PathLike[str]) -> None:
                 f"{path} is still being recorded, or is being completed by another process"
             ) from None
         header = _header(file, path)
-        tape = RecordedTape(header["origin"])
-        shard = write_shard(path, 0, map(tape.add, _pieces(file)))
+        tape, usage = RecordedTape(header["origin"]), _Usage(header["origin"])
+        shard = write_shard(path, 0, map(tape.add, map(usage.taken_from, _pieces(file))))
         (path / REJECTED).unlink(missing_ok=True)  # of the trace that this one replaces
-        write_manifest(path, UNIT, header["source"], [shard], path)
+        write_manifest(path, UNIT, header["source"] | usage.known, [shard], path)
         remove_unlisted(path, [shard])
+
+
+class _Usage:
+    """What the process has spent, as the manifest has it: by the last event that says so."""
+
+    def __init__(self, origin: float) -> None:
+        self._origin = origin
+        self.known: dict[str, Any] = {}
+
+    def taken_from(self, events: Float64s) -> Float64s:
+        """The events of timers alone."""
+        is_spent = events[:, 0] == SPENT
+        for _, moment, loops, seconds in events[is_spent][-1:].tolist():
+            self.known = {
+                "seconds": round(moment - self._origin, 6),
+                "cpu_seconds": round(seconds, 6),
+                "loops": [name for name, bit in LOOPS.items() if int(loops) & bit],
+            }
+        timers: Float64s = events[~is_spent]
+        return timers
 
 
 def _header(file: IO[bytes], path: Path) -> dict[str, Any]:

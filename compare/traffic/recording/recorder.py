@@ -25,11 +25,15 @@ from typing import Any
 FILE = "events"
 """A line of JSON, then events of FIELDS float64 each: the kind, the time in seconds, the timer, and
 the delay from then to the deadline (0 for a cancel). A timer is known by the `id()` of its object,
-which is unique while it is pending."""
+which is unique while it is pending. A SPENT event has other fields: the time, LOOPS that were made,
+as a sum of their bits, and the CPU seconds of the process since the recording began."""
 FIELDS = 4
 FORMAT = "wheelwork-events"
-VERSION = 1
-STARTED, CANCELLED, MOVED = 1.0, 2.0, 3.0
+VERSION = 2
+STARTED, CANCELLED, MOVED, SPENT = 1.0, 2.0, 3.0, 4.0
+
+LOOPS = {"asyncio": 1, "uvloop": 2, "wheel_event_loop": 4}
+"""Kinds of event loops, and the bit of each."""
 
 INTERVAL = 0.25
 """Seconds between writes."""
@@ -48,6 +52,8 @@ class Recorder:
         global current
         self.clock, self.directory = clock, directory
         self.error: OSError | None = None  # why events were lost
+        self.loops = 0  # the bits of LOOPS
+        self._before, self._own = time.process_time(), 0.0  # CPU seconds; ours, of the writing
         self._events: list[float] = []
         self.note: Any = self._events.extend  # adds an event
         self._undo: list[tuple[Any, str, Any]] = []
@@ -70,6 +76,9 @@ class Recorder:
         sys.meta_path.insert(0, self)
         for name in SOURCES.keys() & sys.modules.keys():
             self._patch(name)
+        running = getattr(sys.modules.get("asyncio.events"), "_get_running_loop", lambda: None)()
+        if running is not None:
+            self.loops = _loops_of(running)
         self._start_thread()
 
     def close(self) -> bool:
@@ -78,7 +87,7 @@ class Recorder:
             return False
         self._unpatch()
         self._stop_thread()
-        self._drain()
+        self._drain(ending=True)
         fcntl.flock(self._file, fcntl.LOCK_UN)  # a process that forks just now has the file open
         self._file.close()
         return True
@@ -98,14 +107,19 @@ class Recorder:
             self._drain()
         stopped.set()
 
-    def _drain(self) -> None:
+    def _drain(self, *, ending: bool = False) -> None:
+        started = time.thread_time()
         events = self._events[:]
         del self._events[: len(events)]
+        if events or ending:
+            spent = time.process_time() - self._before - self._own
+            events += (SPENT, self.clock(), float(self.loops), spent)
         try:
             if self.error is None:
                 self._write(struct.pack(f"{len(events)}d", *events))
         except OSError as error:
             self.error, self.note = error, _ignore
+        self._own += time.thread_time() - started
 
     def _write(self, data: bytes) -> None:
         while data:
@@ -173,6 +187,27 @@ def _is_alarm(callback: Any) -> bool:
     return getattr(callback, "__qualname__", "") == "LoopDriver._turn"
 
 
+def _loops_of(loop: Any) -> int:
+    """The bits of a loop's classes."""
+    modules = {
+        "asyncio.base_events": "asyncio",
+        "uvloop": "uvloop",
+        "timers.services.event_loop": "wheel_event_loop",
+    }
+    kinds = {modules.get(cls.__module__) for cls in type(loop).__mro__}
+    return sum(bit for kind, bit in LOOPS.items() if kind in kinds)
+
+
+def _made(original: Any, recorder: Recorder) -> Any:
+    """Patch the constructor of loops, to know which kinds the program has."""
+
+    def __init__(self: Any, *args: Any, **keywords: Any) -> None:
+        recorder.loops |= _loops_of(self)
+        original(self, *args, **keywords)
+
+    return __init__
+
+
 def _loop(original: Any, recorder: Recorder) -> Any:
     """Patch a loop's `call_at`."""
     clock = recorder.clock
@@ -183,6 +218,8 @@ def _loop(original: Any, recorder: Recorder) -> Any:
             handle = original(self, when, callback, *args)
         else:
             handle = original(self, when, callback, *args, context=context)
+        if not recorder.loops:  # it was made before
+            recorder.loops = _loops_of(self)
         if type(callback) is not MethodType or not _is_alarm(callback):
             recorder.note((STARTED, now, id(handle), float(when) - present))
         return handle
@@ -268,6 +305,7 @@ def _uvloop(original: Any, recorder: Recorder) -> Any:
             return original(self, delay, callback, *args, **context)
         now, call = recorder.clock(), _UvloopCall(callback)
         call.handle = original(self, delay, call, *args, **context)
+        recorder.loops = recorder.loops or _loops_of(self)
         recorder.note((STARTED, now, id(call), float(delay)))
         return call
 
@@ -319,9 +357,9 @@ _schedule, _reschedule = _setting(STARTED, _now, _due), _setting(MOVED, _now, _d
 _start = _setting(STARTED, lambda timer: 0.0, lambda timer: timer.interval)  # None: never fires
 
 SOURCES: dict[str, dict[str, Any]] = {
-    "asyncio.base_events": {"BaseEventLoop.call_at": _loop},
+    "asyncio.base_events": {"BaseEventLoop.call_at": _loop, "BaseEventLoop.__init__": _made},
     "asyncio.events": {"TimerHandle.cancel": _cancel},
-    "uvloop": {"Loop.call_later": _uvloop},
+    "uvloop": {"Loop.call_later": _uvloop, "Loop.__init__": _made},
     "threading": {"Timer.start": _start, "Timer.cancel": _cancel},
     "sched": {"scheduler.enterabs": _enter, "scheduler.cancel": _cancel_event},
     "timers.services.event_loop": {

@@ -3,11 +3,12 @@
 Differences in time that are noise, or that hardly cost anything, decide nothing. Of the candidates
 within the noise of the cheapest, or within ENOUGH of a core of it, the rule prefers
 
-1. those that fire exactly at the deadline;
-2. those that take at most NEAR times the memory of the smallest;
-3. those with default parameters;
-4. the USUAL one;
-5. the cheapest.
+1. what the program has already: the timers of its host, such as asyncio's heap;
+2. those that fire exactly at the deadline;
+3. those that take at most NEAR times the memory of the smallest;
+4. those with default parameters;
+5. the USUAL one;
+6. the cheapest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,9 @@ ENOUGH = 0.01
 """The share of a core below which a difference in CPU time does not decide."""
 
 MODELLED = 0.005
-"""The same where the cost is of a model, which may be wrong by as much again."""
+"""The same where the cost is of a model, which may be wrong by as much again. A host is kept within
+ENOUGH all the same: to leave it is work.
+"""
 
 NEAR = 1.1
 """Two sizes of memory within this factor are equal, and so are two costs on a Pareto front."""
@@ -38,6 +41,7 @@ class Offer(NamedTuple):
     nbytes: int
     default: bool  # has the default parameters
     usual: bool  # is of the USUAL scheme
+    host: bool = False  # what the program has, if it changes nothing
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Choice:
 
 
 _PREFERENCES: Mapping[str, Callable[[Offer, Sequence[Offer]], bool]] = {
+    "is what the program has": lambda offer, near: offer.host,
     "is exact": lambda offer, near: offer.exact,
     "takes the least memory": lambda offer, near: (
         offer.nbytes <= NEAR * min(other.nbytes for other in near)
@@ -76,8 +81,13 @@ def choose(offers: Sequence[Offer], core: float | None = None, enough: float = E
     """
     numbers = range(len(offers))
     cheapest = min(numbers, key=lambda number: offers[number].cost)
-    noise, limit = offers[cheapest].high, offers[cheapest].cost + enough * (core or 0.0)
-    left = [n for n in numbers if offers[n].low <= noise or offers[n].cost <= limit]
+    noise, least = offers[cheapest].high, offers[cheapest].cost
+
+    def is_near(offer: Offer) -> bool:
+        share = ENOUGH if offer.host else enough
+        return offer.low <= noise or offer.cost - least <= share * (core or 0.0)
+
+    left = [number for number in numbers if is_near(offers[number])]
     near, reasons = len(left), []
     for reason, speaks_for in _PREFERENCES.items():
         among = [offers[number] for number in left]

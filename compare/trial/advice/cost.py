@@ -5,9 +5,10 @@ cancelled, and after how long. The number pending follows, by Little's law (1961
 mean time for which a timer is pending.
 
 In a second, a caller pays for a start and a cancel of each timer that is cancelled, for a start and
-an expiry of each of the others, and for the steps of its clock. These three were measured against
-the number of pending timers (`compare.trial.bench.callers`). Between the numbers, the logarithm of
-a cost is interpolated.
+an expiry of each of the others, and for the steps of its clock. A service or event loop moves its
+clock only when it wakes up, because something fires. These three were measured against the number
+of pending timers (`compare.trial.bench.callers`). Between the numbers, the logarithm of a cost is
+interpolated.
 """
 
 import math
@@ -44,7 +45,17 @@ class Setting:
     @property
     def steps(self) -> float:
         """The steps of the clock in a second: each timer has a start and an end, at random."""
-        return STEPS * -math.expm1(-2 * self.rate / STEPS)
+        return _met(2 * self.rate)
+
+    @property
+    def wakeups(self) -> float:
+        """The steps in a second in which a timer fires."""
+        return _met(self.rate * (1 - self.cancelled))
+
+
+def _met(events: float) -> float:
+    """The units of the clock in a second in which at least one of these random events is."""
+    return STEPS * -math.expm1(-events / STEPS)
 
 
 def at(pending: float, costs: Mapping[int, Costs]) -> Costs:
@@ -63,11 +74,16 @@ def at(pending: float, costs: Mapping[int, Costs]) -> Costs:
     return Costs(*parts)
 
 
-def cost(setting: Setting, costs: Mapping[int, Costs]) -> float:
-    """Nanoseconds of CPU in a second of the traffic."""
-    pair, fire, step = at(setting.pending, costs)
-    each = setting.cancelled * pair + (1 - setting.cancelled) * fire
-    return setting.rate * each + setting.steps * step
+def cost(setting: Setting, costs: Mapping[int, Costs], *, own_clock: bool = False) -> float:
+    """Nanoseconds of CPU in a second of the traffic; with `own_clock`, for one of OWN_CLOCK."""
+    cancels = setting.rate * setting.cancelled
+    steps = setting.wakeups if own_clock else setting.steps
+    return spent(at(setting.pending, costs), Costs(cancels, setting.rate - cancels, steps))
+
+
+def spent(costs: Costs, rates: Costs) -> float:
+    """Nanoseconds of CPU in a second with this rate of each."""
+    return sum(cost * rate for cost, rate in zip(costs, rates, strict=True))
 
 
 def highest_rate(setting: Setting, costs: Mapping[int, Costs]) -> float:

@@ -10,6 +10,7 @@ from compare.traffic.tapes.trace import Trace
 from compare.traffic.tapes.units import EXPONENTS
 from compare.trial.advice.candidates import AdviceError, Bounds, Candidate, contestants
 from compare.trial.advice.choice import NEAR, USUAL, Choice, choose
+from compare.trial.advice.program import Program, program_of
 from compare.trial.advice.replays import Sample, outcomes, sampled
 from compare.trial.replay.contestant import Contestant, contestant
 from compare.trial.replay.outcome import Outcome
@@ -33,6 +34,7 @@ class Advice:
     finalists: list[Candidate]  #: timed in the last round
     dropped: list[Candidate]  #: in earlier rounds, which replayed fewer operations
     rounds: list[tuple[int, int]]  #: the number of candidates and of operations in each round
+    program: Program | None = None  #: an asyncio program with these timers
 
     @property
     def unit(self) -> str:
@@ -141,7 +143,10 @@ def advise(trace: Trace, bounds: Bounds, executor: Executor, objective: str = "c
         dropped += [each for each in candidates if each.label not in kept]
         halving = len(half) > FINALISTS and sample.total < last.total
     finalists = measured(last, in_turns(executor, last, left, limit))
-    return Advice(trace, bounds, objective, last, finalists, dropped, rounds)
+    advice = Advice(trace, bounds, objective, last, finalists, dropped, rounds)
+    schemes = [candidate.contestant.name for candidate in advice.ranked]
+    advice.program = program_of(trace, bounds, schemes)
+    return advice
 
 
 def in_turns(

@@ -3,11 +3,13 @@
 import re
 from typing import TYPE_CHECKING
 
-from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, duration_text, parse_duration
-from compare.trial.replay.contestant import TICK
+from compare.traffic.tapes.units import TAPE_UNITS, duration_text, parse_duration
+from compare.trial.bench.callers import HOSTS
+from compare.trial.replay.contestant import TICK, contestant
 
 if TYPE_CHECKING:
     from compare.trial.advice.candidates import Bounds, Candidate
+    from compare.trial.advice.program import Program
     from compare.trial.advice.search import Advice
 
 NO_WHEEL = "no wheel of its scheme keeps the bounds"
@@ -24,21 +26,25 @@ def python_line(candidate: "Candidate", unit: str) -> str:
 def settings(advice: "Advice") -> dict[str, str]:
     """The setting of each system that corresponds to the best of its scheme within the bounds."""
     unit, bounds = advice.unit, advice.bounds
-    line = python_line(advice.best, unit)
     if unit not in TAPE_UNITS:
-        reason = "its ticks are durations, and the unit of this trace is not"
-        loop = f"wheel_event_loop(lambda: {line}, unit_ns=...)"
-        return {**dict.fromkeys(("Netty", "Kafka", "tokio"), reason), "asyncio": loop}
-    asyncio = "every sleep of the loop would take whole units, and 1 s is too coarse for that"
-    if unit != "s":
-        unit_ns = 10 ** (EXPONENTS["ns"] - EXPONENTS[unit])
-        asyncio = f"wheel_event_loop(lambda: {line}, unit_ns={unit_ns:_})"
+        reason = "its times are durations, and the unit of this trace is not"
+        return dict.fromkeys(("Netty", "Kafka", "tokio", "asyncio"), reason)
     return {
         "Netty": _netty(advice.best_of("hashed-wheel"), bounds, unit),
         "Kafka": _kafka(advice.best_of("hierarchical-wheel"), bounds, unit),
         "tokio": _tokio(bounds, unit),
-        "asyncio": asyncio,
+        "asyncio": _asyncio(advice.program),
     }
+
+
+def _asyncio(program: "Program | None") -> str:
+    if program is None:
+        return "nothing was measured: the trace has no time between its operations"
+    if program.keeps or program.best in HOSTS:
+        return f"{'keep ' * program.keeps}{program.best}"
+    timer = contestant(program.best).timer_class.__name__
+    base = "" if program.host == "asyncio" else ", base=uvloop.Loop"
+    return f"wheel_event_loop(timers.{timer}, unit_ns=1_000_000{base})"
 
 
 def _netty(best: "Candidate | None", bounds: "Bounds", unit: str) -> str:

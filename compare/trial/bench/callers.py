@@ -7,14 +7,15 @@ With N timers pending, whose deadlines are random and far away, a caller does th
 - *fire*: it moves the clock while pending timers fire, and starts as many others. The steps of the
   clock are subtracted.
 
-A service moves its own clock, and asks its timer for the next wake-up: its steps are those of the
-timer, by single calls. Its fires include wake-ups; there, the timers that fire are started for
-that. CPU time is
-that of the thread or, where a caller has threads of its own, of the process. The garbage collector
-is off meanwhile, as in `timeit`.
+Services and event loops move their own clock. There, the timers that fire are started for that,
+and a step is a wake-up: what a call that fires alone costs more than one of many. The timers that a
+program has without ours (HOSTS: asyncio's heap, uvloop, `threading.Timer`) are measured in the same
+way, as contestants. CPU time is that of the thread or, where a caller has threads of its own, of
+the process. The garbage collector is off meanwhile, as in `timeit`.
 """
 
 import asyncio
+import importlib.util
 import math
 import threading
 import time
@@ -22,7 +23,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -45,6 +46,7 @@ BATCH = 100  # timers in a call of a batch form
 NEAREST, FARTHEST = 2_000, 62_000  # units from the start to the deadlines of pending timers
 WINDOW, OPENS = 50, 1_500  # units in which pending timers fire, at most; and the first of them
 SOON = 20  # units: the longest delay of the timers that fire in a service
+WAKES, ALONE = 20, 0.0012  # wake-ups in a sample, and seconds from one to the next
 FILLED_AT_ONCE = 1_000
 SLOWEST_START = 10e-6  # CPU seconds for each of the last RECENT timers that fill a timer
 RECENT = 10_000
@@ -53,8 +55,11 @@ STEPS = {1_000: 1_000, 10_000: 1_000, 30_000: 1_000}
 """Size -> steps of the clock; 100 at other sizes, where a list scans for long."""
 
 PYTHON, BATCHES, SERVICE, LOOP = "python", "batches", "system-timer", "asyncio"
-COMPILED_CODE = "compiled"
+UVLOOP, COMPILED_CODE = "uvloop", "compiled"
 """The ways of calling; as subjects, they are part of the table of results."""
+
+OWN_CLOCK = (SERVICE, LOOP, UVLOOP)
+"""Callers whose clock moves by itself: its steps are the wake-ups in which something fires."""
 
 
 class Costs(NamedTuple):
@@ -311,30 +316,52 @@ class _CallbackCaller:
 
     def pairs(self, slots: Int64s, deadlines: Int64s) -> float:
         """See Caller. Deadlines are far: a unit counts as a second."""
-        calls, schedule = self._calls, self._schedule
         rows = [*zip(slots.tolist(), deadlines.tolist(), strict=True)]
         started = self._clock()
+        self._replace(rows)
+        return self._clock() - started
+
+    def _replace(self, rows: Sequence[tuple[int, int]]) -> None:
+        calls, schedule = self._calls, self._schedule
         for slot, deadline in rows:
             calls[slot].cancel()
             calls[slot] = schedule(deadline, _nothing)
-        return self._clock() - started
 
     def steps(self, count: int) -> float:
-        """See Caller: a service moves its own clock; see `measure`."""
-        return 0.0
+        """See Caller: of calls that fire alone. WAKES of them, in real time, stand for all."""
+        calls = iter(range(WAKES))
+
+        def work(end: Callable[[], object]) -> None:
+            def alone() -> None:
+                if next(calls, None) is None:
+                    end()
+                else:
+                    self._schedule(ALONE, alone)
+
+            alone()
+
+        started = self._clock()
+        self._run(work)
+        return (self._clock() - started) * count / WAKES
 
     def fires(self, plan: Plan) -> tuple[float, int]:
         """See Caller."""
         seconds = (np.linspace(1, SOON, plan.fires) / 1_000).tolist()
+
+        def work(end: Callable[[], object]) -> None:
+            for delay in seconds:
+                self._schedule(delay, _nothing)
+            self._schedule((SOON + 1) / 1_000, end)
+
         started = self._clock()
-        for delay in seconds:
-            self._schedule(delay, _nothing)
-        self._wait()
+        self._run(work)
         return self._clock() - started, 0
 
-    def _wait(self) -> None:
-        """Wait until the timers with the longest delay have fired."""
-        raise NotImplementedError
+    def _run(self, work: Callable[[Callable[[], object]], object]) -> None:
+        """Call `work`, and wait until a call has run the function that it is given."""
+        ended = threading.Event()
+        work(ended.set)
+        ended.wait()
 
     def close(self) -> None:
         """End the service."""
@@ -350,43 +377,86 @@ class ServiceCaller(_CallbackCaller):
         self.service = SystemTimer(contestant.new(UNIT, 0, plan.size + plan.fires))
         super().__init__(self.service.schedule_after, plan, clock)
 
-    def _wait(self) -> None:
-        last = threading.Event()
-        self._schedule((SOON + 1) / 1_000, last.set)
-        last.wait()
-
     def close(self) -> None:
         """End the service's thread."""
         self.service.close()
 
 
+class ThreadCaller(_CallbackCaller):
+    """A `threading.Timer` for each call."""
+
+    def __init__(self, plan: Plan, clock: Clock = time.process_time) -> None:
+        def schedule(delay: float, callback: Callable[[], object]) -> threading.Timer:
+            timer = threading.Timer(delay, callback)
+            timer.daemon = True
+            timer.start()
+            return timer
+
+        super().__init__(schedule, plan, clock)
+
+    def close(self) -> None:
+        """End all threads."""
+        for call in self._calls:
+            call.cancel()
+        for call in self._calls:
+            call.join()
+
+
 class LoopCaller(_CallbackCaller):
-    """Calls of asyncio's `call_later` on an event loop."""
+    """Calls of asyncio's `call_later` on an event loop, which turns after each BATCH pairs."""
 
     def __init__(self, factory: LoopFactory, plan: Plan, clock: Clock = time.process_time) -> None:
         self._loop = factory()
         super().__init__(self._loop.call_later, plan, clock)
         self._loop.run_until_complete(asyncio.sleep(0))
 
-    def _wait(self) -> None:
-        self._loop.run_until_complete(asyncio.sleep((SOON + 1) / 1_000))
+    def pairs(self, slots: Int64s, deadlines: Int64s) -> float:
+        """See Caller. In its turns, asyncio's loop removes what was cancelled from its heap."""
+        rows = [*zip(slots.tolist(), deadlines.tolist(), strict=True)]
+        parts = iter([rows[k : k + BATCH] for k in range(0, len(rows), BATCH)])
+
+        def turn() -> None:
+            part = next(parts, None)
+            if part is None:
+                self._loop.stop()
+            else:
+                self._replace(part)
+                self._loop.call_soon(turn)
+
+        self._loop.call_soon(turn)
+        started = self._clock()
+        self._loop.run_forever()
+        return self._clock() - started
+
+    def _run(self, work: Callable[[Callable[[], object]], object]) -> None:
+        work(self._loop.stop)
+        self._loop.run_forever()
 
     def close(self) -> None:
         """Close the loop."""
         self._loop.close()
 
 
-def wheel_loop_caller(contestant: Contestant, plan: Plan) -> LoopCaller:
+def wheel_loop_caller(
+    contestant: Contestant, plan: Plan, base: type[asyncio.AbstractEventLoop] | None = None
+) -> LoopCaller:
     """Calls of an event loop that keeps its calls in the timer."""
 
     def timer() -> Any:
         return contestant.new(UNIT, 0, plan.size + plan.fires)
 
-    return LoopCaller(wheel_event_loop(timer, unit_ns=1_000_000), plan)
+    return LoopCaller(wheel_event_loop(timer, base=base, unit_ns=1_000_000), plan)
+
+
+def wheel_uvloop_caller(contestant: Contestant, plan: Plan) -> LoopCaller:
+    """The same on uvloop."""
+    import uvloop
+
+    return wheel_loop_caller(contestant, plan, uvloop.Loop)
 
 
 LOOPS = ("asyncio", "uvloop")
-"""The contestants that are event loops of others, with calls in timers of their own."""
+"""The event loops of others, with calls in timers of their own."""
 
 
 def event_loops() -> dict[str, LoopFactory]:
@@ -399,56 +469,108 @@ def event_loops() -> dict[str, LoopFactory]:
     return loops | {LOOPS[1]: uvloop.new_event_loop}
 
 
+@dataclass(frozen=True)
+class Host:
+    """Timers that a program has without ours, as a contestant for some of the callers."""
+
+    name: str
+    callers: tuple[str, ...]
+    make: Callable[[Plan], Any]  # its caller
+    early: int  # units by which it may run a call before its time, and after it
+    late: int
+    sizes: tuple[int, ...] = ()  # if not those of the caller
+    pairs: int = 0  # in a sample, likewise
+
+    @property
+    def label(self) -> str:
+        """The name in the table of results."""
+        return self.name
+
+    @property
+    def installed(self) -> bool:
+        """Whether it can be measured here."""
+        return importlib.util.find_spec(self.name.partition(".")[0]) is not None
+
+
+def _loop_caller(plan: Plan, name: str) -> LoopCaller:
+    return LoopCaller(event_loops()[name], plan)
+
+
+HOSTS: Mapping[str, Host] = {
+    host.name: host
+    for host in (
+        Host("asyncio", (LOOP,), partial(_loop_caller, name="asyncio"), 0, 0),
+        # It counts in milliseconds, from the beginning of the loop's turn.
+        Host("uvloop", (LOOP, UVLOOP), partial(_loop_caller, name="uvloop"), 2, 1),
+        # A thread for each: more of them are more than a system may allow.
+        Host("threading.Timer", (SERVICE,), ThreadCaller, 0, 0, sizes=(100, 1_000), pairs=400),
+    )
+}
+"""The timers of hosts by name. To measure another one, add a row."""
+
+HOST_OF: Mapping[str, str] = {SERVICE: "threading.Timer", LOOP: "asyncio", UVLOOP: "uvloop"}
+"""Caller -> the host whose timers its program has, if it changes nothing."""
+
+
 CALLERS: Mapping[str, Callable[[Contestant, Plan], Any]] = {
     PYTHON: PythonCaller,
     BATCHES: BatchCaller,
     SERVICE: ServiceCaller,
     LOOP: wheel_loop_caller,
+    UVLOOP: wheel_uvloop_caller,
     COMPILED_CODE: CompiledCaller,
 }
 """The ways of calling a timer, in the order in which a reader is asked."""
 
-PAIRS = {COMPILED_CODE: 50_000, PYTHON: 6_000, BATCHES: 20_000, SERVICE: 4_000, LOOP: 4_000}
+PAIRS = {COMPILED_CODE: 50_000, PYTHON: 6_000, BATCHES: 20_000} | dict.fromkeys(OWN_CLOCK, 4_000)
 """Pairs, and timers that fire, in a sample."""
 
 
-def sizes_of(caller: str, largest: int = SIZES[-1]) -> tuple[int, ...]:
+def sizes_of(
+    caller: str, largest: int = SIZES[-1], contestant: Contestant | Host | None = None
+) -> tuple[int, ...]:
     """The numbers of pending timers at which a way of calling is measured, up to a largest."""
-    known = SERVICE_SIZES if caller in (SERVICE, LOOP) else SIZES
+    own = contestant.sizes if isinstance(contestant, Host) else ()
+    known = own or (SERVICE_SIZES if caller in OWN_CLOCK else SIZES)
     sizes = tuple(size for size in known if size <= largest)
     return sizes if len(sizes) > 1 else (max(largest // 10, 4), max(largest, 8))
 
 
-def plan_of(caller: str, size: int, seed: int = 0) -> Plan:
+def plan_of(
+    caller: str, size: int, seed: int = 0, contestant: Contestant | Host | None = None
+) -> Plan:
     """The plan for a way of calling."""
-    return Plan(size, PAIRS[caller], seed)
+    own = contestant.pairs if isinstance(contestant, Host) else 0
+    return Plan(size, own or PAIRS[caller], seed)
 
 
-def can_call(caller: str, contestant: Contestant) -> bool:
+def can_call(caller: str, contestant: Contestant | Host) -> bool:
     """Whether a contestant can be called in a way: compiled code needs a kernel."""
+    if isinstance(contestant, Host):
+        return contestant.installed and caller in contestant.callers
+    if caller == UVLOOP and not HOSTS[UVLOOP].installed:
+        return False
     if caller == COMPILED_CODE:
         return contestant.engine == COMPILED
     return caller == PYTHON or hasattr(contestant.timer_class, "schedule_many")
 
 
-def measure(caller: str, contestant: Contestant, plan: Plan) -> Costs:
+def measure(caller: str, contestant: Contestant | Host, plan: Plan) -> Costs:
     """A sample of the costs of a timer for a caller, in ns."""
-    costs = _sample(CALLERS[caller](contestant, plan), plan)
-    if caller in (SERVICE, LOOP):
-        steps = steps_of(plan)
-        seconds = PythonCaller(contestant, plan).steps(steps)
-        costs = costs._replace(step=1e9 * seconds / steps)
+    if isinstance(contestant, Host):
+        made = contestant.make(plan)
+    else:
+        made = CALLERS[caller](contestant, plan)
+    with closing(made) if hasattr(made, "close") else nullcontext():
+        costs = costs_of(made, plan)
+    if caller in OWN_CLOCK:  # a wake-up comes on top of what fires in it
+        costs = costs._replace(step=max(costs.step - costs.fire, 0.0))
     return costs
 
 
 def steps_of(plan: Plan) -> int:
     """The number of steps of the clock in a sample."""
     return STEPS.get(plan.size, 100)
-
-
-def _sample(caller: Any, plan: Plan) -> Costs:
-    with closing(caller) if hasattr(caller, "close") else nullcontext():
-        return costs_of(caller, plan)
 
 
 def costs_of(caller: Caller, plan: Plan) -> Costs:
@@ -470,7 +592,7 @@ def costs_of(caller: Caller, plan: Plan) -> Costs:
 
 @dataclass
 class Callers:
-    """Measures all contestants for all callers in turns, and collects the costs in `rows`.
+    """Measures all contestants, and then the hosts, for all callers in turns: costs in `rows`.
 
     Each caller of a contestant is sampled at most `repeats` times at each size, and fewer times if
     its samples would take longer than SHARE of `budget` CPU seconds. So small sizes, whose samples
@@ -490,7 +612,7 @@ class Callers:
     @property
     def steps(self) -> int:
         """The number of calls of `progress` by `run`."""
-        return self.repeats * (len(self.contestants) + 1)
+        return self.repeats * (len(self.contestants) + len(HOSTS))
 
     def run(
         self, progress: Progress = lambda step: None, store: Store = lambda name, rows: None
@@ -498,36 +620,37 @@ class Callers:
         """Take all samples."""
         # CPU seconds of the samples, by label, caller and size; infinite if one was given up
         spent: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+        everyone: list[Contestant | Host] = [*self.contestants, *HOSTS.values()]
         for repeat in range(self.repeats):
-            for contestant in [*self.contestants, None]:
-                label = contestant.label if contestant else "event loops"
-                progress(f"calling {contestant.name if contestant else label}")
-                for name, caller, size, costs in self._samples(contestant, label, spent):
+            for contestant in everyone:
+                progress(f"calling {contestant.name}")
+                for caller, size, costs in self._samples(contestant, spent):
                     values = dict(zip(METRICS, costs, strict=True))
-                    self.rows += rows_of(name, caller, values, size, repeat)
+                    self.rows += rows_of(contestant.label, caller, values, size, repeat)
+        self.rows += [
+            Row(host.label, caller, None, METRICS[0], None, None, MISSING)
+            for host in HOSTS.values()
+            for caller in host.callers
+            if not host.installed
+        ]
         store(self.tasks[0], self.rows)
 
     def _samples(
         self,
-        contestant: Contestant | None,
-        label: str,
+        contestant: Contestant | Host,
         spent: dict[tuple[str, str, int], list[float]],
-    ) -> Iterator[tuple[str, str, int, Costs]]:
-        """Yield the name, the caller, the size and a sample of the costs."""
-        for caller in CALLERS if contestant else (LOOP,):
-            for size in sizes_of(caller, self.largest):
-                seconds = spent[label, caller, size]
+    ) -> Iterator[tuple[str, int, Costs]]:
+        """Yield the caller, the size and a sample of the costs."""
+        for caller in [each for each in CALLERS if can_call(each, contestant)]:
+            for size in sizes_of(caller, self.largest, contestant):
+                seconds = spent[contestant.label, caller, size]
                 if seconds and max(seconds) > self.budget:
                     break  # larger sizes take even longer
                 if not another_fits(seconds, SHARE * self.budget):
                     continue
-                plan, started = plan_of(caller, size, self.seed), self.clock()
+                plan, started = plan_of(caller, size, self.seed, contestant), self.clock()
                 try:
-                    if contestant is None:
-                        for name, factory in event_loops().items():
-                            yield name, caller, size, _sample(LoopCaller(factory, plan), plan)
-                    elif can_call(caller, contestant):
-                        yield contestant.label, caller, size, measure(caller, contestant, plan)
+                    yield caller, size, measure(caller, contestant, plan)
                 except OverBudgetError:
                     seconds.append(math.inf)
                     break
@@ -535,6 +658,9 @@ class Callers:
                 if seconds[-1] > self.budget:
                     break
 
+
+MISSING = "is not installed"
+"""The note of a host that could not be measured here."""
 
 METRICS = ("pair_time", "fire_time", "step_time")
 """The metrics of the table of results, in the order of Costs."""

@@ -17,10 +17,10 @@ A value belongs to a contestant, a subject, a size and a metric.
 | "peer" | timers pending | `pair_time`, `fire_time`, `step_time` |
 | a kind of trials and their load, such as "rate low" | the rate or the limit | those of a trial |
 
-The contestants and peers are those of the manifest. There are three others: event loops, with
-the subject "asyncio"; services and event loops, with the subject "overload"; and the designs of a
-purgatory. The contestants of experiments are names
-of timers and peers, perhaps with a remark.
+The contestants and peers are those of the manifest. There are three others: hosts, such as asyncio,
+with callers that have a clock of their own; services and event loops, with the subject "overload";
+and the designs of a purgatory. The contestants of experiments are names of timers and peers,
+perhaps with a remark.
 
 The samples of a metric are numbered by `repeat`, from 0. A row without a repeat has the value of
 all repeats together: for a replayed grid, whose repeats are its shards, the time of all shards. A

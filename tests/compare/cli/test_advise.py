@@ -9,9 +9,10 @@ import pytest
 
 from compare.traffic.tapes.trace import open_trace, write_trace
 from compare.traffic.workloads.catalogue import make
-from compare.trial.advice import search
+from compare.trial.advice import program, search
 from compare.trial.advice.candidates import Bounds, Candidate
 from compare.trial.advice.replays import sampled
+from compare.trial.bench.callers import Costs
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.lateness import Lateness
 from compare.trial.replay.outcome import Outcome
@@ -30,10 +31,79 @@ def traces(tmp_path_factory, short_search):  # noqa: F811
     return root
 
 
+COSTS = {
+    "asyncio": [Costs(2e6, 0, 0)],
+    "uvloop": [Costs(1e6, 0, 0)],
+    "cascading-wheel": [Costs(3e6, 0, 0)],
+}
+"""Loop -> ns of a pair."""
+
+
+@pytest.fixture(autouse=True)
+def quick_loops(monkeypatch):
+    """Measures no event loops: what their figures lead to is tested elsewhere."""
+    monkeypatch.setattr(program, "measured", lambda caller, *_: COSTS)
+
+
 @pytest.fixture
 def said(said, monkeypatch, traces):
     monkeypatch.chdir(traces)
     return partial(said, "advise")
+
+
+def recorded(traces, name, **source):
+    tape = make("lognormal-low", operations=500, seed=5).tape
+    usage = {"kind": "recording", "seconds": 5.0, "cpu_seconds": 0.5, "loops": ["asyncio"]}
+    write_trace(traces / name, [tape], unit="us", source=usage | source, force=True)
+
+
+@pytest.mark.parametrize(
+    ("wheel", "words", "setting"),
+    [
+        (0.25, "the best structure would save nothing loop keep asyncio: no other is cheaper", ""),
+        (
+            0.194,
+            "the best structure would save 1.2%",
+            " loop keep asyncio: cascading-wheel would save 0.6% of a core, which is less than 1%"
+            " of a core",
+        ),
+        (
+            0.15,
+            "the best structure would save 10%",
+            " loop wheel_event_loop with cascading-wheel: it saves 5% of a core against asyncio's"
+            " own",
+        ),
+    ],
+)
+def test_advice_for_a_recorded_program_begins_with_what_its_timers_take(
+    said, traces, monkeypatch, wheel, words, setting
+):
+    """By hand: the loop's timers take 20 % of a core, and all of the program half of one."""
+    recorded(traces, "app", cpu_seconds=2.5)
+    rates, _ = program.traffic_of(open_trace(traces / "app"))
+    shares = {"asyncio": 0.2, "cascading-wheel": wheel, "uvloop": 0.1}
+    costs = {name: [Costs(share * 1e9 / rates.pair, 0, 0)] for name, share in shares.items()}
+    monkeypatch.setattr(program, "measured", lambda *_: costs)
+    code, out, err = said("app")
+    assert (code, err) == (0, "") and max(map(len, out.splitlines())) <= 80
+    text = " ".join(out.split())
+    assert text.startswith(
+        "program timers take about 40% of this program's CPU time on asyncio's own"
+    )
+    assert f"loop; {words}{setting}" in text
+    assert "uvloop 10% (up to 2 ms early)" in text
+    first = json.loads(said("app", "--json")[1])["program"]
+    assert first["timers"] == pytest.approx(shares) and first["share_of_core"] == 0.5
+    assert first["use"] == ("cascading-wheel" if wheel == 0.15 else "asyncio")
+    assert "| program | timers take about 40%" in said("app", "--markdown")[1]
+
+
+def test_without_a_figure_of_cpu_the_share_is_not_told_and_of_a_log_nothing_is(said, traces):
+    recorded(traces, "old", cpu_seconds=0.0, loops=["asyncio", "wheel_event_loop"])
+    assert said("old")[1].startswith("loop          use asyncio's own: no other is cheaper")
+    assert said("us")[1].startswith("Noise ")
+    assert " asyncio keep asyncio" in " ".join(said("us")[1].split())
+    assert json.loads(said("unit", "--json")[1])["program"] is None
 
 
 @pytest.fixture

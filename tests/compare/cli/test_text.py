@@ -22,6 +22,7 @@ from compare.trial.bench.callers import METRICS
 from compare.trial.bench.task import TASKS
 from compare.trial.oracle.mismatches import KINDS, Mismatch
 from compare.trial.pipeline.verify import Verdict, Verification
+from compare.trial.results.schema import Row
 from compare.trial.results.store import read_run
 from reports.summary import figures_of
 from tests.compare.small_tapes import tape_of
@@ -95,7 +96,13 @@ def test_callers_are_told_by_their_medians_and_only_if_there_are_any(run):
     part = next(part for part in text.split("\n\n") if part.startswith("Costs of a caller"))
     assert plain(part).startswith("Costs of a caller: a Python program, N = 30,000")
     assert plain(part).endswith("delay-queue 400 8.00 3.00")
-    assert "call_later of asyncio: 2,000 ns with 30,000 timers pending" in text
+    part = next(part for part in text.split("\n\n") if part.startswith("Costs of a service"))
+    assert plain(part).startswith("Costs of a service or an event loop: an asyncio program, N = 30")
+    assert plain(part).endswith(" wake-up [ns] asyncio 2,000 1.00 1.00")
+    missing = [Row("uvloop", "asyncio", None, "pair_time", None, None, "is not installed")]
+    called = figures_of(replace(run, rows=[*run.rows, *rows, *missing]))
+    text = shown(compare.sheets_of(called))
+    assert "not measured: uvloop, asyncio: it is not installed" in text
 
 
 def test_a_comparison_is_told_by_the_medians_of_the_largest_size(run):

@@ -1,9 +1,11 @@
 """Runs one of CPython's own test suites of asyncio on loops of `wheel_event_loop`:
-`python -m tests.timers.services.cpython_suites SUITE`.
+`python -m tests.timers.services.cpython_suites SUITE [BASE]`.
 
-The `test` package of the interpreter is used as it is. Wherever a test makes a loop, it gets one
-whose calls are in a timer: by the policy, by the class, and by the loop of the tests themselves,
-whose time jumps.
+The `test` package of the interpreter is used as it is. BASE is one of BASES. On asyncio's loop,
+wherever a test makes a loop, it gets one whose calls are in a timer: by the policy, by the class,
+and by the loop of the tests themselves, whose time jumps. On uvloop it is the loops of the policy
+that are replaced, as `uvloop.install` does: "uvloop" with the wheel, "plain uvloop" without it, for
+the tests that uvloop fails.
 """
 
 # Private members: the class of the loops, and asyncio's own place for the loops of its policies.
@@ -20,6 +22,7 @@ from timers import CascadingWheel
 from timers.services import event_loop
 
 UNIT_NS = 100_000
+BASES = ("asyncio", "uvloop", "plain uvloop")
 
 scheduled = 0
 """Calls that went into a timer."""
@@ -73,6 +76,14 @@ def substitute(suite):
         base_events.BaseEventLoop = on_a_wheel(base_events.BaseEventLoop)
 
 
+def substitute_uvloop(base):
+    """Let policies make loops of uvloop."""
+    import uvloop
+
+    loop_class = on_a_wheel(uvloop.Loop) if base == "uvloop" else uvloop.Loop
+    asyncio.unix_events._UnixDefaultEventLoopPolicy._loop_factory = loop_class
+
+
 def run(name):
     """The result of the tests with a name."""
     tests = unittest.defaultTestLoader.loadTestsFromName(f"test.test_asyncio.{name}")
@@ -89,11 +100,15 @@ def fails_again(name):
 
 def main():
     """Print how many tests of the suite ran, how many calls were in a timer, and what failed."""
-    (suite,) = sys.argv[1:]
+    suite, base = (*sys.argv[1:], BASES[0])[:2]
     event_loop.wheel_event_loop().close()  # loads the compiled code
+    event_loop.SHORT_S = event_loop.AT_ONCE_S  # most delays of these tests are short
     # A collection that looks at all of Numba's objects takes longer than some tests wait for.
     gc.freeze()
-    substitute(suite)
+    if base == BASES[0]:
+        substitute(suite)
+    else:
+        substitute_uvloop(base)
     result = run(suite)
     names = [test.id().split(".", 2)[2] for test, _ in [*result.failures, *result.errors]]
     failed = [name.split(".", 1)[1] for name in names if fails_again(name)]

@@ -22,10 +22,13 @@ PRIVATE = {
 """Tests of CPython that look into the loop's own heap, `_scheduled`, in which nothing is."""
 
 
-@pytest.mark.skipif(
+needs_suites = pytest.mark.skipif(
     importlib.util.find_spec("test.test_asyncio") is None,
     reason="this interpreter comes without the package `test`",
 )
+
+
+@needs_suites
 @pytest.mark.parametrize("suite", ["test_timeouts", "test_waitfor", "test_base_events"])
 def test_the_tests_of_cpython_pass(suite):
     """Up to ten seconds: the one proof that the loop behaves as asyncio's."""
@@ -33,6 +36,27 @@ def test_the_tests_of_cpython_pass(suite):
     assert set(failed) == (PRIVATE if suite == "test_base_events" else set()), report
     assert tests > 10
     assert scheduled > 20
+
+
+@needs_suites
+@pytest.mark.skipif(importlib.util.find_spec("uvloop") is None, reason="uvloop is not installed")
+@pytest.mark.parametrize(
+    "suite",
+    [
+        *("test_timeouts", "test_waitfor"),
+        *(
+            pytest.param(f"test_{name}", marks=pytest.mark.slow)
+            for name in ("taskgroups", "locks", "queues", "events", "server", "tasks")
+        ),
+    ],
+)
+def test_no_test_of_cpython_fails_on_uvloop_that_passes_without_the_wheel(suite):
+    """Six seconds each, as two programs run; a minute and a half for the tests of tasks."""
+    tests, scheduled, failed, report = run_suite(suite, "uvloop")
+    plain_tests, _, plain_failed, _ = run_suite(suite, "plain uvloop")
+    assert set(failed) <= set(plain_failed), report
+    assert tests == plain_tests > 0
+    assert scheduled > 0 or suite == "test_server"
 
 
 @pytest.mark.slow
@@ -44,9 +68,9 @@ def test_the_tests_of_tasks_pass():
     assert scheduled > 1000
 
 
-def run_suite(suite):
+def run_suite(suite, base="asyncio"):
     """How many tests ran, how many calls were in a timer, the tests that failed, and why."""
-    command = [sys.executable, "-m", "tests.timers.services.cpython_suites", suite]
+    command = [sys.executable, "-m", "tests.timers.services.cpython_suites", suite, base]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return *json.loads(run.stdout.splitlines()[-1]), run.stderr

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from compare.traffic.recording import events, finish, record, recorder
-from compare.traffic.recording.recorder import FILE, FORMAT, VERSION, Recorder
+from compare.traffic.recording.recorder import FILE, FORMAT, SPENT, VERSION, Recorder
 from compare.traffic.tapes import recorded
 from compare.traffic.tapes.recorded import CANCELLED, FIELDS, MOVED, STARTED, RecordedTape
 from compare.traffic.tapes.tape import CANCEL, START, joined, validate
@@ -185,7 +185,7 @@ def test_an_interrupted_finish_is_repeated(tmp_path, monkeypatch, place):
         (b"\xff\xfe\n", "is not a file of recorded events"),
         (b"[]\n", "is not a file of recorded events"),
         (b'{"format": "other"}\n', "is not a file of recorded events"),
-        (b'{"format": "wheelwork-events", "version": 2}\n', "has version 2; this release reads 1"),
+        (b'{"format": "wheelwork-events", "version": 3}\n', "has version 3; this release reads 2"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path, data, says):
@@ -193,6 +193,48 @@ def test_a_damaged_file_is_refused(tmp_path, data, says):
     with pytest.raises(TraceError, match=says):
         finish(tmp_path)
     assert (tmp_path / FILE).read_bytes() == data
+
+
+def test_what_a_killed_process_had_spent_is_known_from_its_last_word(tmp_path):
+    """Its events stay those of timers, and what comes after a torn one is ignored."""
+    spent = [(SPENT, 7.0, 2.0, 0.25), (SPENT, 9.5, 6.0, 1.25)]
+    killed(tmp_path / "a", [NOTED[0], spent[0], *NOTED[1:], spent[1], NOTED[0]])
+    killed(tmp_path / "b", [*NOTED, NOTED[0]])
+    for name in ("a", "b"):
+        finish(tmp_path / name)
+    first, second = (open_trace(tmp_path / name) for name in ("a", "b"))
+    usage = {"seconds": 4.5, "cpu_seconds": 1.25, "loops": ["uvloop", "wheel_event_loop"]}
+    assert first.source == {"kind": "recording", **usage}
+    assert second.source == {"kind": "recording"}
+    assert rows_in(first) == rows_in(second)
+
+
+def rows_in(trace):
+    return [column.tolist() for column in trace.load(0)]
+
+
+def test_the_cpu_time_is_that_of_the_process_without_that_of_the_writing(tmp_path, monkeypatch):
+    """The process spends 1.5 s in 4 s, and then each write takes a quarter of a second."""
+    spent, written, now = [100.0], [7.0], [50.0]
+    monkeypatch.setattr(recorder.time, "process_time", lambda: spent[0] + written[0])
+    monkeypatch.setattr(recorder.time, "thread_time", lambda: written[0])
+    monkeypatch.setattr(Recorder, "_start_thread", lambda self: None)
+    monkeypatch.setattr(Recorder, "_stop_thread", lambda self: None)
+    write = Recorder._write
+
+    def slow(self, data):
+        write(self, data)
+        written[0] += 0.25
+
+    path = tmp_path / "a.trace"
+    with record(path, clock=lambda: now[0]):
+        monkeypatch.setattr(Recorder, "_write", slow)
+        for _ in range(2):
+            recorder.current.note((STARTED, now[0], A, 1.0))
+            recorder.current._drain()
+        spent[0], now[0] = 101.5, 54.0
+    source = open_trace(path).source
+    assert (source["seconds"], source["cpu_seconds"], source["loops"]) == (4.0, 1.5, [])
 
 
 def test_a_recording_that_goes_on_is_refused(tmp_path):

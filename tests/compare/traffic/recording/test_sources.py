@@ -9,6 +9,7 @@ import sched
 import sys
 import threading
 import zipfile
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -71,6 +72,25 @@ def run_async(request):
             return runner.run(main)
 
     return run
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("before", [False, True])
+def test_the_kinds_of_loops_are_known_also_of_one_that_was_made_before(tmp_path, name, before):
+    async def main(recording):
+        with recording:
+            await asyncio.sleep(0.001)
+
+    path = tmp_path / "a.trace"
+    if before:
+        with asyncio.Runner(loop_factory=LOOPS[name]) as runner:
+            runner.run(main(record(path)))
+    else:
+        with record(path), asyncio.Runner(loop_factory=LOOPS[name]) as runner:
+            runner.run(main(nullcontext()))
+    base = "uvloop" if "uvloop" in name else "asyncio"
+    wheel = ["wheel_event_loop"] if "wheel" in name else []
+    assert open_trace(path).source["loops"] == [base, *wheel]
 
 
 def test_a_sleep_that_is_cancelled_a_timeout_and_a_wait_for(recorded, run_async):

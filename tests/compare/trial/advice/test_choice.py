@@ -2,14 +2,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.trial.advice.choice import ENOUGH, NEAR, Offer, choose
+from compare.trial.advice.choice import ENOUGH, MODELLED, NEAR, Offer, choose
 
 
-def offer(cost, *, noise=0.0, exact=True, nbytes=100, default=True, usual=False):
-    return Offer(cost, cost - noise, cost + noise, exact, nbytes, default, usual)
+def offer(cost, *, noise=0.0, exact=True, nbytes=100, default=True, usual=False, host=False):
+    return Offer(cost, cost - noise, cost + noise, exact, nbytes, default, usual, host)
 
 
 CHEAP = offer(100.0, exact=False, nbytes=500, default=False)
+ASYNCIO = offer(100.0, exact=False, nbytes=9_000, host=True)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,29 @@ def test_what_is_about_as_cheap_is_chosen_in_the_order_of_the_rule(other, core, 
     assert (choice.number, choice.cheapest, choice.reasons) == (number, 0, reasons)
 
 
+@pytest.mark.parametrize("enough", [ENOUGH, MODELLED])
+@pytest.mark.parametrize(
+    ("host", "noise", "kept"),
+    [
+        (109.9, 0.0, True),  # the wheel saves 0.99 % of a core
+        (110.1, 0.0, False),  # and 1.01 %
+        (150.0, 30.0, True),  # less than the noise
+        (150.0, 24.0, False),
+        (90.0, 0.0, True),  # the host is the cheapest
+    ],
+)
+def test_a_host_is_kept_unless_the_best_saves_more_than_a_share_of_a_core(
+    host, noise, kept, enough
+):
+    """Whatever else speaks for the wheel: it is exact, small and the usual choice."""
+    wheel = offer(100.0, noise=noise, usual=True)
+    asyncio = ASYNCIO._replace(cost=host, low=host - noise, high=host + noise)
+    choice = choose([wheel, asyncio], 1_000.0, enough)
+    assert choice.number == int(kept)
+    reasons = ("is what the program has",) if kept and host > 100 else ()
+    assert choice.reasons == reasons
+
+
 def test_reasons_are_those_against_the_cheapest():
     """Memory decides between the two that are exact, but the cheapest was out before."""
     choice = choose([CHEAP, offer(101.0, nbytes=900), offer(102.0)], 1000.0)
@@ -54,6 +78,7 @@ offers = st.builds(
     nbytes=st.integers(90, 200),
     default=st.booleans(),
     usual=st.booleans(),
+    host=st.booleans(),
 )
 
 
@@ -70,7 +95,9 @@ def test_nothing_better_by_the_rule_is_left_out(candidates, core):
     ]
     assert candidates[choice.cheapest].cost == cheapest.cost
     assert (best in near, choice.near) == (True, len(near))
-    exact = [each for each in near if each.exact] or near
+    hosts = [each for each in near if each.host] or near
+    assert best in hosts
+    exact = [each for each in hosts if each.exact] or hosts
     assert best in exact
     small = [each for each in exact if each.nbytes <= NEAR * min(e.nbytes for e in exact)]
     assert best in small

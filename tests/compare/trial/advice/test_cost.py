@@ -57,6 +57,9 @@ def test_cost_adds_pairs_expiries_and_steps():
     pair, fire, step = at(25, COSTS)
     expected = 2_000 * (0.75 * pair + 0.25 * fire) + 1_000 * (1 - math.exp(-4)) * step
     assert cost(setting, COSTS) == pytest.approx(expected)
+    wakeups = 1_000 * (1 - math.exp(-0.25 * 2_000 / 1_000))  # a quarter fires
+    expected = 2_000 * (0.75 * pair + 0.25 * fire) + wakeups * step
+    assert cost(setting, COSTS, own_clock=True) == pytest.approx(expected)
     assert highest_rate(setting, COSTS) * cost(setting, COSTS) == pytest.approx(2_000 * CORE)
 
 

@@ -1,15 +1,21 @@
+import asyncio
 from types import SimpleNamespace
 
 import pytest
 
 import timers
 from compare.trial.advice.candidates import Bounds, Candidate
+from compare.trial.advice.program import Program
 from compare.trial.advice.settings import NO_WHEEL, python_line, settings
+from compare.trial.bench.callers import Costs
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.outcome import Outcome
+from timers.services import wheel_event_loop
+
+LOOPS = SimpleNamespace(Loop=asyncio.SelectorEventLoop)  # uvloop need not be installed
 
 
-def advice(unit, *labels, bounds=Bounds()):  # noqa: B008  # it is frozen
+def advice(unit, *labels, bounds=Bounds(), program=None):  # noqa: B008  # it is frozen
     ranked = [
         Candidate(contestant(label), Outcome(), [], 70, 1, 0, precise=True, allowed=True)
         for label in labels
@@ -18,7 +24,9 @@ def advice(unit, *labels, bounds=Bounds()):  # noqa: B008  # it is frozen
     def best_of(name):
         return next((each for each in ranked if each.contestant.name == name), None)
 
-    return SimpleNamespace(unit=unit, best=ranked[0], best_of=best_of, bounds=bounds)
+    return SimpleNamespace(
+        unit=unit, best=ranked[0], best_of=best_of, bounds=bounds, program=program
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,8 +73,7 @@ def test_each_system_gets_the_best_of_its_scheme(size, netty):
         "Kafka": 'new SystemTimer("name", 2, 32, Time.SYSTEM.hiResClockMs())',
         "tokio": "nothing to set: 6 levels of 64 slots of 1 ms, up to 1 ms late; keeps --max-late"
         " 2500us",
-        "asyncio": f"wheel_event_loop(lambda: timers.HashedWheel(tick=2_500, wheel_size={size},"
-        " capacity=70), unit_ns=1_000)",
+        "asyncio": "nothing was measured: the trace has no time between its operations",
     }
 
 
@@ -95,8 +102,34 @@ def test_the_shortest_ticks_of_others_are_a_millisecond():
 
 def test_units_that_are_not_durations_have_no_settings_elsewhere():
     lines = settings(advice("unit", "delay-queue"))
-    assert lines["Netty"] == lines["Kafka"] == lines["tokio"]
-    assert (
-        lines["asyncio"] == "wheel_event_loop(lambda: timers.DelayQueue(capacity=70), unit_ns=...)"
-    )
-    assert "1 s is too coarse" in settings(advice("s", "delay-queue"))["asyncio"]
+    assert lines["Netty"] == lines["Kafka"] == lines["tokio"] == lines["asyncio"]
+
+
+@pytest.mark.parametrize(
+    ("host", "best", "line"),
+    [
+        ("asyncio", "asyncio", "keep asyncio"),
+        ("asyncio", "uvloop", "uvloop"),
+        (
+            "asyncio",
+            "cascading-wheel",
+            "wheel_event_loop(timers.CascadingWheel, unit_ns=1_000_000)",
+        ),
+        ("uvloop", "uvloop", "keep uvloop"),
+        (
+            "uvloop",
+            "dense-wheel",
+            "wheel_event_loop(timers.DenseWheel, unit_ns=1_000_000, base=uvloop.Loop)",
+        ),
+    ],
+)
+def test_asyncio_gets_the_loop_to_use(host, best, line):
+    costs = {"asyncio": [Costs(9e8, 0, 0)], "uvloop": [Costs(9e8, 0, 0)], best: [Costs(0, 0, 0)]}
+    program = Program(host, Costs(1, 0, 0), costs, frozenset({"uvloop"}))
+    lines = settings(advice("us", "delay-queue", program=program))
+    assert lines["asyncio"] == line
+    if "wheel" in line:
+        factory = eval(
+            line, {"timers": timers, "wheel_event_loop": wheel_event_loop, "uvloop": LOOPS}
+        )
+        assert callable(factory)

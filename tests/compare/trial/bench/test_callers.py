@@ -10,19 +10,25 @@ from compare.trial.bench.callers import (
     BATCHES,
     CALLERS,
     COMPILED_CODE,
+    HOST_OF,
+    HOSTS,
     LOOP,
     METRICS,
+    MISSING,
     NEAREST,
     OPENS,
+    OWN_CLOCK,
     PYTHON,
     SERVICE,
     SHARE,
+    UVLOOP,
     Callers,
     Costs,
+    Host,
     Plan,
+    _CallbackCaller,
     can_call,
     costs_of,
-    event_loops,
     filled,
     measure,
     plan_of,
@@ -84,7 +90,7 @@ def test_as_many_timers_are_pending_after_the_work_as_before(caller, label):
         made.pairs(PLAN.slots, PLAN.deadlines)
     made.steps(7)
     _, steps = made.fires(PLAN)
-    assert steps >= (0 if caller in (SERVICE, LOOP) else PLAN.window)
+    assert steps >= (0 if caller in OWN_CLOCK else PLAN.window)
     if caller == SERVICE:
         assert made.service.size == PLAN.size
     else:
@@ -120,6 +126,8 @@ def test_compiled_code_needs_a_kernel_and_batches_their_calls():
     assert not can_call(COMPILED_CODE, contestant("heapq-delay-queue"))
     assert can_call(PYTHON, contestant("heapq-delay-queue"))
     assert can_call(BATCHES, contestant("cascading-wheel"))
+    assert can_call(LOOP, HOSTS["asyncio"]) and not can_call(SERVICE, HOSTS["asyncio"])
+    assert not any(can_call(COMPILED_CODE, host) for host in HOSTS.values())
     for caller in CALLERS:
         sizes = sizes_of(caller)
         assert len(sizes) >= 3 and sizes == tuple(sorted(sizes))
@@ -137,20 +145,83 @@ def test_every_timer_is_measured_for_every_caller_at_every_size():
     expected = {
         ("delay-queue", caller, size, metric, repeat)
         for caller in CALLERS
+        if can_call(caller, contestant("delay-queue"))
         for size in (100, 1_000)
         for metric in METRICS
         for repeat in (0, 1)
     } | {
-        (name, LOOP, size, metric, repeat)
-        for name in event_loops()
+        (name, caller, size, metric, repeat)
+        for name, host in HOSTS.items()
+        for caller in host.callers
+        if host.installed
         for size in (100, 1_000)
         for metric in METRICS
         for repeat in (0, 1)
     }
-    assert {row[:5] for row in found.rows} == {
-        (name, caller, size, metric, repeat) for name, caller, size, metric, repeat in expected
+    rows = [row for row in found.rows if row.note is None]
+    assert {row[:5] for row in rows} == expected
+    assert all(row.value >= 0 for row in rows)
+    assert all(name in HOSTS and caller in HOSTS[name].callers for caller, name in HOST_OF.items())
+
+
+def test_a_host_that_is_not_installed_is_said_to_be_missing(monkeypatch):
+    absent = Host("no_such_loop", (LOOP, UVLOOP), None, 0, 0)
+    monkeypatch.setattr(callers, "HOSTS", {"no_such_loop": absent, "uvloop": absent})
+    found = measured(repeats=1, largest=10)
+    assert {(row.contestant, row.subject, row.size, row.note) for row in found.rows} == {
+        ("no_such_loop", LOOP, None, MISSING),
+        ("no_such_loop", UVLOOP, None, MISSING),
     }
-    assert all(row.value >= 0 for row in found.rows)
+    assert not can_call(UVLOOP, contestant("delay-queue"))
+
+
+class Alone:
+    """Calls that run when the clock gets there: 90 ns each, and 40 us more for each moment."""
+
+    def __init__(self):
+        self.now, self.seconds, self.pending = 0.0, 0.0, []
+
+    def schedule(self, delay, callback):
+        self.pending.append((self.now + delay, len(self.pending), callback))
+
+    def run(self, work):
+        ended = []
+        work(lambda: ended.append(True))
+        while not ended:
+            self.now = min(self.pending)[0]
+            due = sorted(each for each in self.pending if each[0] <= self.now)
+            self.pending = [each for each in self.pending if each[0] > self.now]
+            self.seconds += 40e-6 + 90e-9 * len(due)
+            for _, _, callback in due:
+                callback()
+
+
+def test_a_wake_up_is_what_a_call_costs_more_alone_than_among_many(monkeypatch):
+    """The calls of the burst fire together, so that each has a share of one wake-up."""
+    alone = Alone()
+
+    class Made(_CallbackCaller):
+        def __init__(self, plan):
+            self._schedule, self._clock, self._run = alone.schedule, self.clock, alone.run
+
+        def clock(self):
+            return alone.seconds
+
+        def pairs(self, slots, deadlines):
+            return 0.0
+
+        def close(self):
+            pass
+
+    plan = Plan(200, 100, 0)
+    monkeypatch.setattr(callers, "SOON", 1)
+    host = Host("asyncio", (LOOP,), Made, 0, 0)
+    costs = measure(LOOP, host, plan)
+    calls = plan.fires + 1  # that which ends it comes at a moment of its own
+    assert costs.fire == pytest.approx(1e9 * (2 * 40e-6 + calls * 90e-9) / plan.fires)
+    lone = 1e9 * (40e-6 + 90e-9)
+    assert costs.step == pytest.approx(max(lone - costs.fire, 0), abs=1)
+    assert costs.pair == 0
 
 
 def test_fewer_samples_if_all_would_take_longer_than_their_share_of_the_budget():
@@ -159,7 +230,7 @@ def test_fewer_samples_if_all_would_take_longer_than_their_share_of_the_budget()
         "delay-queue", repeats=9, budget=3.5 / SHARE, largest=10, clock=lambda: next(seconds)
     )
     assert {row.repeat for row in found.rows if row.contestant == "delay-queue"} == {0, 1, 2}
-    assert found.steps == 18
+    assert found.steps == 9 * (1 + len(HOSTS))
 
 
 def test_what_was_given_up_is_not_tried_again(monkeypatch):
@@ -171,7 +242,9 @@ def test_what_was_given_up_is_not_tried_again(monkeypatch):
 
     monkeypatch.setattr(callers, "measure", measure)
     measured("ordered-list", repeats=5, largest=10)
-    assert len(tried) == len({*tried}) == len(CALLERS)
+    ways = sum(can_call(each, contestant("ordered-list")) for each in CALLERS)
+    ways += sum(len(host.callers) for host in HOSTS.values() if host.installed)
+    assert len(tried) == ways
 
 
 def test_no_size_is_larger_than_that_of_the_run():
@@ -187,6 +260,8 @@ def test_a_timer_that_is_slow_to_fill_is_not_measured_and_its_service_ends(calle
     monkeypatch.setattr(callers, "SLOWEST_START", -1e6)
     monkeypatch.setattr(callers, "FILLED_AT_ONCE", 20)
     monkeypatch.setattr(callers, "RECENT", 100)
+    if not can_call(caller, contestant("ordered-list")):
+        return
     threads = threading.active_count()
     with pytest.raises(OverBudgetError, match="to start a timer"):
         measure(caller, contestant("ordered-list"), PLAN)
@@ -218,7 +293,7 @@ def test_sizes_beyond_one_that_takes_longer_than_the_budget_are_left_out(monkeyp
         clock[0] += seconds[plan.size]
         return Costs(1.0, 1.0, 1.0)
 
-    monkeypatch.setattr(callers, "sizes_of", lambda caller, largest: (*seconds,))
+    monkeypatch.setattr(callers, "sizes_of", lambda caller, largest, timer: (*seconds,))
     monkeypatch.setattr(callers, "measure", measure)
     timer = contestant("ordered-list")
     for budget, measured in ((1.0, [100, 1_000]), (0.3, [100]), (2.0, [*seconds])):
@@ -228,15 +303,21 @@ def test_sizes_beyond_one_that_takes_longer_than_the_budget_are_left_out(monkeyp
         assert [*dict.fromkeys(sizes)] == measured
 
 
-def test_an_event_loop_that_is_slow_to_fill_has_no_larger_sizes(monkeypatch):
-    monkeypatch.setattr(callers, "SLOWEST_START", -1.0)
-    monkeypatch.setattr(callers, "sizes_of", lambda caller, largest: (100, 20_000))
+def test_a_host_that_is_slow_to_fill_has_no_larger_sizes_and_the_others_have_theirs(monkeypatch):
+    def filled(count, fill):
+        if count == 1_000 and tried[-1] == "asyncio":
+            raise OverBudgetError("it takes longer")
+        fill(slice(0, count))
+
+    tried = []
+    monkeypatch.setattr(callers, "filled", filled)
+    monkeypatch.setattr(callers, "sizes_of", lambda caller, largest, timer: (100, 1_000))
     monkeypatch.setattr(callers, "PAIRS", dict.fromkeys(CALLERS, 50))
     bench = Callers([], 1, 10.0, seed=0)
-    bench.run()
-    assert {(row.contestant, row.size) for row in bench.rows} == {
-        (name, 100) for name in event_loops()
-    }
+    bench.run(lambda step: tried.append(step.removeprefix("calling ")))
+    sizes = {(row.contestant, row.size) for row in bench.rows if row.note is None}
+    installed = {name for name, host in HOSTS.items() if host.installed}
+    assert sizes == {(name, n) for name in installed for n in (100, 1_000)} - {("asyncio", 1_000)}
 
 
 def test_larger_sizes_of_a_timer_that_is_slow_to_fill_are_left_out(monkeypatch):
@@ -246,10 +327,11 @@ def test_larger_sizes_of_a_timer_that_is_slow_to_fill_are_left_out(monkeypatch):
             raise OverBudgetError("it takes longer")
         fill(slice(0, count))
 
-    monkeypatch.setattr(callers, "sizes_of", lambda caller, largest: (100, 1_000, 10_000))
+    monkeypatch.setattr(callers, "sizes_of", lambda caller, largest, timer: (100, 1_000, 10_000))
     monkeypatch.setattr(callers, "filled", filled)
     monkeypatch.setattr(callers, "PAIRS", dict.fromkeys(CALLERS, 50))
     bench = Callers([contestant("ordered-list")], 1, 10.0, seed=0)
     bench.run()
     cases = [(row.subject, row.size) for row in bench.rows if row.contestant == "ordered-list"]
-    assert [*dict.fromkeys(cases)] == [(caller, 100) for caller in CALLERS]
+    ways = [caller for caller in CALLERS if can_call(caller, contestant("ordered-list"))]
+    assert [*dict.fromkeys(cases)] == [(caller, 100) for caller in ways]

@@ -13,11 +13,10 @@ from compare.traffic.tapes.trace import TraceError, write_trace
 from compare.traffic.workloads.catalogue import WorkloadError, make
 from compare.trial.bench.callers import (
     CALLERS,
-    COMPILED_CODE,
-    LOOP,
+    HOSTS,
     METRICS,
     Callers,
-    event_loops,
+    can_call,
     sizes_of,
 )
 from compare.trial.bench.comparison import DEFAULT_WORKLOADS, Comparison, workloads_of
@@ -27,7 +26,7 @@ from compare.trial.bench.sources import trace_source, workload_source
 from compare.trial.bench.task import TASKS
 from compare.trial.bench.work import tapes_of
 from compare.trial.oracle.compiled import AgreementError, expect
-from compare.trial.replay.contestant import COMPILED, ContestantError, contestant
+from compare.trial.replay.contestant import ContestantError, contestant
 from compare.trial.results.metrics import is_counter
 from compare.trial.results.store import latest_run, read_run
 from reports.summary import figures_of
@@ -107,16 +106,16 @@ def test_every_time_is_stored_by_size_task_contestant_and_repeat(run):
 
 def test_each_figure_is_in_the_table(run):
     for metric in METRICS:
-        costs = {(row.contestant, row.subject, row.size) for row in rows(run, metric)}
+        found = [row for row in rows(run, metric) if row.value is not None]
+        costs = {(row.contestant, row.subject, row.size) for row in found}
         assert costs == {
             *(
-                (name, caller, size)
-                for name in names()
+                (each.label, caller, size)
+                for each in [*map(contestant, names()), *HOSTS.values()]
                 for caller in CALLERS
-                for size in sizes_of(caller, max(SIZES))
-                if caller != COMPILED_CODE or contestant(name).engine == COMPILED
+                if can_call(caller, each)
+                for size in sizes_of(caller, max(SIZES), each)
             ),
-            *((name, LOOP, size) for name in event_loops() for size in sizes_of(LOOP, max(SIZES))),
         }
     for metric in ("advances", "idle_advances"):
         assert {*columns(rows(run, metric), "contestant", "subject")} == {
