@@ -19,8 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compare.traffic.logs.time_formats import EPOCHS, FORMS, MONTHS, NUMBER, ZONE
-from compare.traffic.tapes.units import EXPONENTS, SUFFIXES
+from compare.traffic.logs.known import UNIT_OF
+from compare.traffic.logs.time_formats import EPOCHS, FORMS, MISSING, MONTHS, NUMBER, ZONE
+from compare.traffic.tapes.units import EXPONENTS
 from timers.arrays import Bools, Int64s
 from timers.errors import ParameterError
 from timers.kernels.jit import long_entry
@@ -38,8 +39,6 @@ negative; there is no value."""
 NO_ZONE = -(2**15)
 """The offset of a time without a zone."""
 _UTC = ("UTC", "GMT", "Z")
-MISSING = ("", "-")
-"""Texts that mean no value."""
 
 _NUMBERS = [f"{month:02}" for month in range(1, 13)]
 _HEADS = {"iso": (19, "%Y-%m-%d %H:%M:%S"), "access": (20, "%d/%b/%Y:%H:%M:%S")}
@@ -65,6 +64,9 @@ _CLOCK_SECONDS = "(?P<seconds>[0-5][0-9](?:[.,][0-9]+)?)"
 _DURATIONS = (
     # 01:02:03.5, and with days before it as .NET and Python do
     r"(?P<sign>-?)(?:(?P<days>[0-9]+)(?:\.| days?, ))?(?P<hours>[0-9]+):(?P<minutes>[0-5][0-9]):"
+    + _CLOCK_SECONDS,
+    # 1-02:03:04, as in Slurm
+    r"(?P<sign>)(?P<days>[0-9]+)-(?P<hours>[01][0-9]|2[0-3]):(?P<minutes>[0-5][0-9]):"
     + _CLOCK_SECONDS,
     # 02:35, minutes and seconds
     rf"(?P<sign>-?)(?P<minutes>[0-9]+):{_CLOCK_SECONDS}",
@@ -456,9 +458,10 @@ def _duration(text: str, default: str, places: int, point: str) -> _One:
             part = Decimal(parts.get(name, "").replace(",", ".") or 0)
             seconds = _EXACT.add(seconds, _EXACT.multiply(part, count))
         return _number(f"{parts['sign']}{seconds:f}", places)
-    suffix = next((suffix for suffix in SUFFIXES if text.endswith(suffix)), "")
-    exponent = SUFFIXES[suffix] if suffix else EXPONENTS[default]
-    number = text.removesuffix(suffix).rstrip(" ")
+    digits, suffix = re.fullmatch("(.*?)([^0-9.,]*)", text, re.DOTALL).groups()  # type: ignore[union-attr]  # any text matches
+    unit = UNIT_OF.get(suffix.strip(" "))
+    exponent = EXPONENTS[unit or default]
+    number = digits.rstrip(" ") if unit else text
     if re.fullmatch(_GROUPED, number):
         group = "." if "." in number.partition(",")[0] else ","
         number, point = number.replace(group, ""), ","
@@ -529,7 +532,7 @@ def _matched(text: str, form: str, places: int) -> _One:
 
 def _zone(text: str) -> int:
     """The minutes by which a zone is ahead of UTC, or NO_ZONE."""
-    if text in ("", "z", "Z"):
+    if text in ("", "z", *_UTC):
         return 0 if text else NO_ZONE
     digits = text[1:].replace(":", "").ljust(4, "0")
     minutes = int(digits[:2]) * 60 + int(digits[2:])
