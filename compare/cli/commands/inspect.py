@@ -162,10 +162,21 @@ def _facts(seen: "Inspection") -> Iterator[tuple[str, str]]:
     yield "columns", str(len(seen.columns))
     if log.headless:
         yield "warning", "The first line looks like values; name the columns with --columns."
-    if "time" not in guesses or not guesses.keys() & {"duration", "end", "id", "key"}:
-        yield "warning", "Columns were not found: name them to `wheelwork ingest`."
-    for text in seen.warnings:
+    is_complete = "time" in guesses and guesses.keys() & {"duration", "end", "id", "key"}
+    if not is_complete and seen.told is None:
+        yield "warning", f"Columns were not found: name them, as in {_unfinished(log.name, seen)}"
+    for text in (seen.told or seen).warnings:
         yield "warning", text
+
+
+def _unfinished(log: str, seen: "Inspection") -> str:
+    """A command with COL in place of the columns that are not known."""
+    named = {"columns": "NAMES"} if seen.log.headless else {}
+    kind = "touches" if "key" in seen.guesses else "requests"
+    guess = GUESSES[kind]
+    columns = {"time": "COL", guess.needed: "COL"} | guess.among(seen.guesses)
+    example = {guess.delay: guess.example, "out": f"{kind}.trace"}
+    return " ".join(ingest_command(kind, log, layout_options(seen) | named | columns | example))
 
 
 def _details(seen: "Inspection", role: str) -> Iterator[str]:

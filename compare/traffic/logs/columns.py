@@ -20,6 +20,10 @@ from compare.traffic.logs.time_formats import NUMBER, guess_form, looks_like_tim
 Sample = Mapping[str, Sequence[str | None]]
 """The values of each column in the first rows; None where there is none."""
 
+VALUE = "value"
+"""A column that holds what another one names, or nothing does."""
+METRICS = ("metric", "__name__")
+"""Columns with that name."""
 NAMES = {
     "time": (
         *("ts", "time", "timestamp", "@timestamp", "datetime", "start", "start_time", "date"),
@@ -29,7 +33,7 @@ NAMES = {
     "duration": (
         *("rtt", "duration", "", "elapsed", "latency", "took", "total_time", "request_time", "rt"),
         *("target_processing_time", "time_taken", "response_time", "grpc.time"),
-        *("elapsed_time", "duration_time", "dur", "reqtime", "dauer"),
+        *("elapsed_time", "duration_time", "dur", "reqtime", "dauer", VALUE),
     ),
     "end": (
         *("end", "stop", "end_time", "finish", "end_time_unix", "ended_at", "finished_at"),
@@ -118,6 +122,8 @@ def choose(log: Log, sample: Sample, known: Known | None) -> Roles:
             reasons |= dict.fromkeys(pair, _REASONS[_WORD])
         else:
             take("end", _ends(log, sample, columns, roles.get("time", "")))
+    if split_unit(roles.get("duration", ""))[0] == VALUE:
+        roles |= _metric(sample, roles)
     take("key", _keys(sample, known, columns))
     return Roles(roles, reasons)
 
@@ -220,7 +226,31 @@ def _extras(sample: Sample, columns: Sequence[str]) -> list[Candidate]:
                 found.append(Candidate(column, _WORD, NGINX))
             elif not names[column] and not any("." in text for text in numbers):
                 found.append(Candidate(column, _VALUES, APACHE))
+    # Of several whole numbers, such as bytes, nobody knows which is the duration.
+    if [one.reason for one in found].count(APACHE) > 1:
+        found = [one for one in found if one.reason != APACHE]
     return sorted(found, key=lambda one: -one.score)
+
+
+def metrics_of_time(sample: Sample) -> tuple[str, list[str]]:
+    """The column with names of metrics, and those names in it that are of durations."""
+    column = next((name for name in METRICS if name in sample), "")
+    names = dict.fromkeys(present(sample.get(column, ())))
+    return column, [name for name in names if _words(name) & WORDS["duration"] and _is_gauge(name)]
+
+
+def _is_gauge(metric: str) -> bool:
+    """Whether each sample is a value of its own, and no count or sum."""
+    return not re.search("_(?:bucket|count|sum|total)$", metric)
+
+
+def _metric(sample: Sample, roles: dict[str, str]) -> dict[str, str]:
+    """The rows whose value is a duration; no duration if there are none."""
+    column, metrics = metrics_of_time(sample)
+    if column and not metrics:
+        del roles["duration"]
+    names = set(present(sample.get(column, ())))
+    return {"where": f"{column} = {metrics[0]}"} if metrics and names != {*metrics[:1]} else {}
 
 
 def _ends(log: Log, sample: Sample, columns: Sequence[str], time: str) -> list[Candidate]:

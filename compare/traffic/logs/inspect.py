@@ -17,18 +17,21 @@ import pyarrow as pa
 
 from compare.traffic.logs.blocks import LogError, expand
 from compare.traffic.logs.columns import (
+    APACHE,
     NGINX,
+    VALUE,
     Sample,
     as_bytes,
     choose,
     form_of,
+    metrics_of_time,
     present,
     start_or_end,
 )
 from compare.traffic.logs.formats.base import Layout, Log, head_lines
 from compare.traffic.logs.formats.patterns import EXTRAS, REST
-from compare.traffic.logs.known import Known, known_format, unit_in_name
-from compare.traffic.logs.made import made_pattern
+from compare.traffic.logs.known import Known, known_format, split_unit, unit_in_name
+from compare.traffic.logs.made import Made, made_pattern
 from compare.traffic.logs.numbers import (
     ABSENT,
     ONE,
@@ -78,13 +81,28 @@ class Inspection:
     assumed: bool = False  # whether nothing says that the times are starts
     reasons: Mapping[str, str] = field(default_factory=dict)  # for the columns that are guessed
     slow: float = 0.0  # the share of the first requests that take EXAMPLE_TIMEOUT or have no end
-    made: bool = False  # whether the pattern was made from the lines
+    made: Made | None = None  # if the pattern was made from the lines
     told: "Inspection | None" = None  # with a pattern for the durations in the texts of the lines
+
+    @property
+    def _doubt(self) -> str:
+        """The question whether a column has durations at all."""
+        duration = self.guesses.get("duration", "")
+        if self.made is not None and not self.made.is_certain:
+            behind = f"behind {self.made.said!r}" if self.made.said else "with a unit"
+            return f"The durations are the numbers {behind}. Are these the times of requests?"
+        if self.reasons.get("duration") == APACHE:
+            return f"The field {duration} has no name. Is it the duration, as %D or %T of Apache?"
+        if split_unit(duration)[0] == VALUE and self.known is None:
+            return f"Is the column {duration} a duration?"
+        return ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """A sentence for each guess that needs a decision."""
         texts = []
+        if doubt := self._doubt:
+            texts.append(doubt)
         if self.units:
             texts.append(
                 f"The values of {self.guesses['duration']} fit {' and '.join(self.units)}."
@@ -145,17 +163,18 @@ def inspect(name: str, layout: Layout) -> Inspection:
                 " --key key --idle 30s --out touches.trace"
             ) from None
         layout = layout._replace(pattern=made.pattern)
-        return _inspected(open_log(file, layout), layout, made=True)
+        return _inspected(open_log(file, layout), layout, made)
     if seen.log.is_text and not seen.guesses.keys() & {"duration", "end", "id"}:
-        made = made_pattern(head_lines(seen.log.source))
+        # A pattern matches whole lines.
+        made = made_pattern(head_lines(replace(seen.log.source, envelope="")))
         if made is not None and made.has_duration:
             layout = layout._replace(format="auto", pattern=made.pattern)
-            told = _inspected(open_log(file, layout), layout, made=True)
+            told = _inspected(open_log(file, layout), layout, made)
             return replace(seen, told=told)
     return seen
 
 
-def _inspected(log: Log, layout: Layout, *, made: bool = False) -> Inspection:
+def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection:
     """What the columns of a log are; `made` if its pattern was made for its durations."""
     sample = _sample(log)
     known = known_format(sample.keys() or log.columns)
@@ -266,7 +285,8 @@ def _units(
     values = [text.replace(log.point, ".") for text in present(sample.get(column, ()))]
     if values and not any(re.fullmatch(NUMBER, text.strip()) for text in values):
         return ("s",), "each value has its unit"
-    if unit := unit_in_name(column) or log.duration_unit:
+    metric = metrics_of_time(sample)[1][:1] if split_unit(column)[0] == VALUE else []
+    if unit := unit_in_name(*metric or [column]) or log.duration_unit:
         return (unit,), unit
     fits = _fitting(log, sample, column, guesses["time"], form) if form else ()
     return (fits, f"{' or '.join(fits)}, from the values") if fits else (("s",), "s, assumed")

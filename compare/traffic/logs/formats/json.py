@@ -73,6 +73,11 @@ class JsonLog(Log):
         return cls(source=source, columns=tuple(columns), array=array)
 
     @property
+    def is_text(self) -> bool:
+        """If it is Docker's, around lines in no known format."""
+        return {"log", "stream", "time"} <= set(self.columns)
+
+    @property
     def has_lines(self) -> bool:
         """Unless it is an array."""
         return self.array is None

@@ -41,7 +41,7 @@ def verdict(kind, said):
         return (REFUSED if "--pattern" in error else "refused, without help"), error
     lines = [line for line in seen.splitlines() if not line.startswith("    --pattern ")]
     assert max(map(len, lines)) <= 80, seen
-    asked = "warning" in seen
+    asked = "warning" in seen or "assumed to be" in seen
     pasted = commands(seen)
     if not pasted:
         return (REFUSED if "wheelwork ingest" in seen else "refused, without help"), seen
