@@ -12,14 +12,15 @@ import numpy as np
 from compare.traffic.logs.blocks import Block, LogError, Source
 from compare.traffic.logs.formats.base import Layout, Log, Records
 from compare.traffic.logs.formats.fields import QUOTE, records, split, whole_records
-from compare.traffic.logs.time_formats import MISSING, NUMBER, guess_form, looks_like_time
+from compare.traffic.logs.time_formats import MISSING, guess_form, looks_like_time
 
 _LOOKED, _FEW = 100, 10
 """Lines that tell whether a log is a table, and fewer than which may have more bad ones."""
 _MOST, _HALF = 0.9, 0.5
 """Shares of lines, and of the values of a column."""
 _DIGITS = "[+-]?[0-9][0-9:/.,TZ +-]*|[+-]?[.,][0-9]+"
-_LEAST_FIELDS, _LONGEST_NAME = 2, 100
+_LEAST_FIELDS = 2
+_NAME = r'[^{}="<>]{0,100}'
 _DELIMITERS = ",;|"
 """The characters that may separate values, the most likely one first."""
 
@@ -112,21 +113,19 @@ def _is_table(lines: list[str], delimiter: str) -> bool:
     most = _MOST if len(rest) >= _FEW else _HALF
     if len(body) < most * len(rest):
         return False
-    has_header = not any(map(_is_typed, first)) and max(map(len, first)) <= _LONGEST_NAME
+    has_header = all(re.fullmatch(_NAME, name) and not _is_typed(name) for name in first)
     if not rest:
         return has_header or any(map(_is_typed, first))
     if has_header:
         return any(map(_is_typed_column, zip(*body, strict=True)))
-    return any(map(looks_like_time, first)) or all(map(_is_number, first))
+    # The decimals of a time may stand behind a comma, too.
+    typed = sum(map(_is_typed, first))
+    return (any(map(looks_like_time, first)) and typed > 1) or typed == len(first)
 
 
 def _is_typed(text: str) -> bool:
     """Whether a text is a number, a time, or at least digits and signs."""
     return re.fullmatch(_DIGITS, text) is not None or guess_form(text) is not None
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(NUMBER, text.replace(",", ".")) is not None
 
 
 def _is_typed_column(texts: Sequence[str]) -> bool:

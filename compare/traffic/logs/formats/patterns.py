@@ -67,7 +67,7 @@ def _balancer(before: str, behind: str) -> tuple[str, str]:
     return (
         head.replace(client, "(?P<client>[^ :]+)"),
         rf'{head}(?P<request>(?P<method>[^ "]+) (?P<url>[^ "]+) [^"]*)"'
-        rf' "(?P<agent>{QUOTED})" {_WORD} {_WORD}{behind}.*$',
+        rf' "(?P<agent>{QUOTED})" {_WORD} {_WORD}{behind}$',
     )
 
 
@@ -116,6 +116,9 @@ LINES: Mapping[str, Line] = {
             r"(?P<rest>.*)$",
         ),
         '10.0.0.1 - frank [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 5 "-" "curl" rt=0.01',
+        # A name of a user has no spaces, or stands behind a -. A host may stand before the client.
+        sign=rf'^(?:[^ ]+:[0-9]+ )?[^ "]+ (?:- .*?|[^ ]+ [^ ]+) \[[^\]]+\] {_STATUS}',
+        most=True,
     ),
     # "Access log entries" in AWS's guide.
     "alb": Line(
@@ -123,7 +126,7 @@ LINES: Mapping[str, Line] = {
         _balancer(
             "(?P<type>https?|h2|grpcs|wss?) ",
             rf' {_WORD} "(?P<trace_id>[^"]*)" {_TEXT} {_TEXT} {_WORD}'
-            rf" (?P<request_creation_time>{_WORD})",
+            rf" (?P<request_creation_time>{_WORD}).*",
         ),
         "https 2018-07-02T22:23:00.186641Z app/lb/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80"
         ' 0.086 0.048 -1 200 200 0 57 "GET https://www.example.com:443/ HTTP/1.1" "curl/7.46.0"'
