@@ -40,14 +40,25 @@ class Guess(NamedTuple):
 GUESSES = {
     "requests": Guess(
         (
-            *("time", "time_format", "year", "time_is", "duration", "duration_unit", "end"),
+            *(
+                "time",
+                "time_format",
+                "year",
+                "time_zone",
+                "time_is",
+                "duration",
+                "duration_unit",
+                "end",
+            ),
             *("id", "event", "starts", "ends", "where", "unit"),
         ),
         "duration",
         "timeout",
         "5s",
     ),
-    "touches": Guess(("time", "time_format", "year", "key", "unit"), "key", "idle", "30s"),
+    "touches": Guess(
+        ("time", "time_format", "year", "time_zone", "key", "unit"), "key", "idle", "30s"
+    ),
 }
 
 

@@ -303,6 +303,7 @@ def _ingest(
         pending=trace.description.pending,
         rejected=counts.left_out,
         odd=result.seen.odd,
+        bounds=result.seen.bounds,
         times=result.seen.times(options.unit, units),
         units=tuple((columns[role], unit) for role, unit in read_in.items() if role in columns),
     )

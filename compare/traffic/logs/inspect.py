@@ -186,6 +186,8 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
     if form and lacks_year(form):
         year = year_of_file(log, first_second(log, guesses["time"], form))
         guesses["year"] = str(year) if year else "YEAR"
+    if form and "%Z" in form:
+        guesses["time_zone"] = "ZONE"
     units: tuple[str, ...] = ()
     unit, assumed = "", False
     if "duration" in guesses:

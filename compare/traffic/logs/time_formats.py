@@ -37,6 +37,9 @@ _OTHERS = {
     r"[0-9]{4}/[0-9]{2}/[0-9]{2} - [0-9:]{8}": "%Y/%m/%d - %H:%M:%S",
 }
 """Other times that no other form could mean -> their format; a fraction of a second may follow."""
+_NAMED_ZONE = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T])[0-9:]{8}(?:([.,])[0-9]{1,6})? (?!UTC|GMT)[A-Z]{3,5}"
+)
 _EPOCH_RANGES = {
     "epoch-s": (0, 10**11),
     "epoch-ms": (10**11, 10**14),
@@ -60,6 +63,9 @@ def guess_form(text: str) -> str | None:
     for pattern, form in _OTHERS.items():
         if match := re.fullmatch(rf"{pattern}([.,]?)[0-9]{{0,6}}", text):
             return f"{form}{match[1]}%f" if match[1] else form
+    if match := re.fullmatch(_NAMED_ZONE, text):
+        fraction = f"{match[2]}%f" if match[2] else ""
+        return f"%Y-%m-%d{match[1]}%H:%M:%S{fraction} %Z"
     for form in ("iso", "access"):
         if re.fullmatch(FORMS[form], text):
             return form
