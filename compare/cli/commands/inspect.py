@@ -186,6 +186,7 @@ def _unfinished(log: str, seen: "Inspection") -> str:
     kind = "touches" if "key" in seen.guesses else "requests"
     guess = GUESSES[kind]
     columns = {"time": "COL", guess.needed: "COL"} | guess.among(seen.guesses)
+    columns.pop("unit", None)
     example = {guess.delay: guess.example, "out": f"{kind}.trace"}
     return " ".join(ingest_command(kind, log, layout_options(seen) | named | columns | example))
 
@@ -213,7 +214,8 @@ def _commands(log: str, seen: "Inspection") -> Iterator[str]:
         yield from _commands(log, seen.told)
     guesses = dict(seen.guesses)
     choices = [{**guesses, "duration_unit": unit} for unit in seen.units] or [guesses]
-    every = [("requests", some) for some in choices] + [("touches", guesses)]
+    touches = guesses | {"unit": seen.time_unit if seen.time_unit != "ms" else ""}
+    every = [("requests", some) for some in choices] + [("touches", touches)]
     for kind, some in every:
         guess = GUESSES[kind]
         found = guess.among(some)

@@ -81,6 +81,7 @@ class Inspection:
     assumed: bool = False  # whether nothing says that the times are starts
     reasons: Mapping[str, str] = field(default_factory=dict)  # for the columns that are guessed
     slow: float = 0.0  # the share of the first requests that take EXAMPLE_TIMEOUT or have no end
+    time_unit: str = "ms"  # in which no digit of the times is lost
     made: Made | None = None  # if the pattern was made from the lines
     told: "Inspection | None" = None  # with a pattern for the durations in the texts of the lines
 
@@ -179,7 +180,11 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
     sample = _sample(log)
     known = known_format(sample.keys() or log.columns)
     guesses, reasons = choose(log, sample, known)
-    columns = (_column(name, sample.get(name, ()), log.point) for name in log.columns)
+    columns = (
+        _column(name, sample.get(name, ()), log.point)
+        for name in log.columns
+        if name not in EXTRAS or any(sample.get(name, [name]))
+    )
     form = guesses.get("time") and (
         guesses.get("time_format") or form_of(log, sample, guesses["time"])
     )
@@ -201,8 +206,10 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
             time_is = "end"
         assumed = not time_is and "end" not in guesses
         guesses |= {"time_is": "end"} if time_is == "end" and "duration" in guesses else {}
-    if (finest := _finest(sample, guesses, form, log.point)) != "ms":
-        guesses["unit"] = finest
+    if (unit_needed := _finest(sample, guesses, form, log.point)) != "ms":
+        guesses["unit"] = unit_needed
+    times = {"time": guesses["time"]} if "time" in guesses else {}
+    time_unit = _finest(sample, times, form, log.point)
     slow = _slow(sample, guesses, form, log.point)
     more = units if len(units) > 1 else ()
     return Inspection(
@@ -217,6 +224,7 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
         assumed=assumed,
         reasons=reasons,
         slow=slow,
+        time_unit=time_unit,
         made=made,
     )
 
