@@ -271,6 +271,17 @@ LINES: Mapping[str, Line] = {
         ),
         "<34>Oct 11 22:14:15 mymachine su[77]: 'su root' failed for lonvick on /dev/pts/8",
     ),
+    # The pattern in its conf/logback.xml.
+    "zookeeper": Line(
+        "a line of ZooKeeper's log",
+        (
+            rf"{_LOGGED}\[myid:(?P<server>[^\]]*)\] - {_LEVEL}"
+            r"\[(?P<thread>[^\]]*):(?P<logger>[^:\]]+)@[0-9-]+\] - (?P<message>.*)$",
+        ),
+        "2024-05-01 12:00:00,123 [myid:1] - INFO  [main:o.a.z.s.ZooKeeperServer@628] - Started",
+        selects=True,
+        time_is="end",
+    ),
     # Usual layouts of log4j, Logback, Spring and Python's logging. A message may have more lines.
     "logging": Line(
         "a line with a time and a level",

@@ -407,11 +407,169 @@ def _slurm(r: Request) -> str:
     return f"{r.row}|{_at(r.start, '%Y-%m-%dT%H:%M:%S')}|0-00:00:{seconds:02}|COMPLETED"
 
 
+def _kafka_old(r: Request) -> str:
+    return (
+        f"[{plain(r.end, 3, ',')}] DEBUG Completed request:RequestHeader(apiKey=FETCH, clientId=c,"
+        f" correlationId={r.row}) -- {{max_wait_time=500,topics=[]}} from connection"
+        f" 10.0.0.9:9092-{r.client}:4-1;totalTime:{decimal(r.took, 3, MS)},requestQueueTime:0.052,"
+        "localTime:1.2,remoteTime:0.0,sendTime:0.2 (kafka.request.logger)"
+    )
+
+
+def _mariadb(r: Request) -> str:
+    return (
+        f"# Time: {_at(r.end, '%y%m%d %H:%M:%S')}\n# User@Host: app[app] @ web [{r.client}]\n"
+        "# Thread_id: 5  Schema: shop  QC_hit: No\n"
+        f"# Query_time: {decimal(r.took, 6)}  Lock_time: 0.000012  Rows_sent: 1  Rows_examined: 9\n"
+        f"# Rows_affected: 0  Bytes_sent: 77\nSET timestamp={r.end // S};\nSELECT {r.row};"
+    )
+
+
+def _tabs_w3c(r: Request) -> str:
+    date, time = plain(r.end, 0).split(" ")
+    return "\t".join([date, time, r.client, "GET", "Mozilla/5.0 (X11)", "200", decimal(r.took)])
+
+
+def _ingress(r: Request) -> str:
+    upstream = f"10.2.0.1:80 512 {decimal(r.took - MS)} 200 5f3{r.row:029x}"
+    return f"{_access(r, r.end)} 423 {decimal(r.took)} [default-web-80] [] {upstream}"
+
+
+def _search(r: Request) -> str:
+    at, took = iso(r.end, 3, "").replace(".", ","), decimal(r.took, 1, MS)
+    return (
+        f"[{at}][WARN ][i.s.s.query] [node] [shop][{r.row % 3}] took[{took}ms],"
+        f" took_millis[{r.took // MS}], total_hits[1 hits], types[]"
+    )
+
+
+def _heroku(r: Request) -> str:
+    return (
+        f'{iso(r.end, 6, "+00:00")} heroku[router]: at=info method=GET path="/" host=x'
+        f' fwd="{r.client}" dyno=web.1 connect=1ms service={r.took // MS}ms status=200 bytes=5'
+    )
+
+
+def _lambda(r: Request) -> str:
+    return (
+        f"{iso(r.end)} REPORT RequestId: a{r.row}\tDuration: {decimal(r.took, 2, MS)} ms"
+        f"\tBilled Duration: {r.took // MS + 1} ms\tMemory Size: 128 MB\tMax Memory Used: 30 MB"
+    )
+
+
+def _zap_json(r: Request) -> str:
+    return (
+        f'{{"level":"info","ts":{decimal(r.end, 6)},"caller":"a.go:1","msg":"done"'
+        f',"duration":{decimal(r.took, 6)}}}'
+    )
+
+
+def _session(r: Request) -> str:
+    return (
+        f"{plain(r.end, 3, ',')} [myid:1] - INFO  [NIOWorkerThread-{r.row % 5}:ZooKeeperServer@628]"
+        f" - Expiring session 0x1000{r.row:04}, timeout of 30000ms exceeded"
+    )
+
+
+def _retry(r: Request) -> str:
+    return (
+        f"{plain(r.end, 3, ',')} WARN [{r.client}] app.Client: no connection, retrying in"
+        f" {500 + r.row}ms"
+    )
+
+
 def _zstd(data: bytes) -> bytes:
     return bytes(pa.compress(data, "zstd", asbytes=True))
 
 
 KINDS: Sequence[Kind] = (
+    Kind("Kafka, older", _kafka_old, MS, US),
+    Kind("MariaDB, slow log", _mariadb, S, US),
+    Kind(
+        "W3C, tabs",
+        _tabs_w3c,
+        S,
+        before="#Version: 1.0\n#Fields:\tdate\ttime\tc-ip\tcs-method\tcs(User-Agent)\tsc-status"
+        "\ttime-taken\n",
+    ),
+    Kind("nginx, ingress of Kubernetes", _ingress, S),
+    Kind("nginx, combined", lambda r: _access(r, r.end), S, touches=True),
+    Kind(
+        "Apache, common and %D",
+        lambda r: f"{r.client} - - {_bracketed(r.start)} {_get(r)} 200 512 {r.took // US}",
+        S,
+        US,
+        "start",
+    ),
+    Kind("Elasticsearch, slow log", _search, MS, 100 * US),
+    Kind("Heroku, router", _heroku, US),
+    Kind("AWS Lambda", _lambda, MS, 10 * US),
+    Kind("zap, JSON", _zap_json, US, US),
+    Kind("ZooKeeper, sessions", _session, touches=True),
+    Kind("retries", _retry, touches=True),
+    Kind(
+        "syslog, took in the message",
+        lambda r: (
+            f"<134>1 {iso(r.end, 6)} web1 app 77 - - request {r.row} took {r.took // MS} ms, ok"
+        ),
+        US,
+    ),
+    Kind("CRI around text", lambda r: _cri(r.end, f"{plain(r.end)} a took {r.took // MS}ms")),
+    Kind("docker around text", lambda r: _docker(r.end, f"{plain(r.end)} a took {r.took // MS}ms")),
+    Kind(
+        "log4j",
+        lambda r: (
+            f"{plain(r.end, 3, ',')} INFO  [exec-{r.row % 4}] c.e.T - GET /a in {r.took // MS} ms"
+        ),
+    ),
+    Kind(
+        "Go, log",
+        lambda r: f"{_at(r.end, '%Y/%m/%d %H:%M:%S')} GET /a 200 {decimal(r.took, 3, MS)}ms",
+        S,
+        US,
+    ),
+    Kind(
+        "LTSV, microseconds",
+        lambda r: f"time:{iso(r.end, 0)}\thost:{r.client}\treqtime_microsec:{r.took // US}",
+        S,
+        US,
+    ),
+    Kind(
+        "logfmt, elapsed_ms",
+        lambda r: f"level=info ts={iso(r.end, 6)} caller=a.go:3 elapsed_ms={r.took // MS}",
+        US,
+    ),
+    Kind(
+        "CSV, Latin-1 and a decimal comma",
+        lambda r: f"{_at(r.start, '%d.%m.%Y %H:%M:%S')};{decimal(r.took).replace('.', ',')};Gerät",
+        S,
+        MS,
+        "start",
+        before="Startzeit;Dauer (s);Gerät\n",
+        encoding="latin-1",
+    ),
+    Kind(
+        "Excel, UTF-16 and tabs",
+        lambda r: f"{plain(r.start)}\t{r.took // MS}\t{r.client}",
+        logged="start",
+        before="Start Time\tElapsed (ms)\tUser\n",
+        between="\r\n",
+        encoding="utf-16",
+    ),
+    Kind(
+        "CSV, msecs",
+        lambda r: f"{iso(r.start)},{r.took // MS} msecs",
+        logged="start",
+        before="start,took\n",
+    ),
+    Kind(
+        "CSV, job_start and job_end",
+        lambda r: f"{decimal(r.start, 6)},{decimal(r.end, 6)},{r.client}",
+        US,
+        US,
+        "start",
+        before="job_start,job_end,user\n",
+    ),
     Kind("nginx, $request_time", nginx, S),
     Kind("nginx, rt= and upstream times", nginx_named, S),
     Kind("nginx, gzip", nginx_named, S, pack=gzip.compress),

@@ -10,6 +10,9 @@ from tests.compare.traffic.logs.kinds import KINDS
 ALSO = {
     ("HAProxy", "syslog-bsd"),
     ("haproxy", "syslog-bsd"),  # a line of syslog, whatever its message is
+    ("zookeeper", "logging"),
+    ("ZooKeeper", "logging"),
+    ("ZooKeeper, sessions", "logging"),
     ("postgres-csv", "csv"),
     ("Postgres, csvlog", "csv"),
     ("docker around nginx", "jsonl"),

@@ -41,6 +41,7 @@ EXPECTED = {
     "syslog.log host": (3, 0),
     "messages host": (3, 0),
     "hadoop.log thread": (3, 0),
+    "zookeeper.log thread": (3, 0),
     "rsyslog.log host": (4, 0),
     "own.log took": (3, 2),
     "dns.log rtt": (3, 1),
