@@ -29,8 +29,10 @@ class LogfmtLog(Log):
     columns_vary = True
 
     _name: ClassVar = r'[^\s="]+'
-    # A word without a value is a flag.
-    _line: ClassVar = rf'(?:{_name}(?:=(?:"{QUOTED}"|[^ "]*))?(?: +|$))+'
+    # Behind the first pair, a word without a value is a flag.
+    _line: ClassVar = (
+        rf' *{_name}=(?:"{QUOTED}"|[^ "]*)(?: +(?:{_name}(?:=(?:"{QUOTED}"|[^ "]*))?)?)*'
+    )
     _pair: ClassVar = rf'(?:^| )({_name})=(?:"{QUOTED}"|[^ "]*)'
     _value: ClassVar = (
         rf'^ *(?:{_name}(?:=(?:"{QUOTED}"|[^ "]*))? +)*?%s='
@@ -47,13 +49,13 @@ class LogfmtLog(Log):
     @classmethod
     def _tells(cls, line: str) -> bool:
         """Whether a line is in this format beyond doubt: most of its words are pairs."""
-        found = [*re.finditer(cls._pair, line)]
+        found = re.findall(cls._pair, line.strip(" "))
         rest = re.sub(cls._pair, "", line).split()
-        return len(found) >= _LEAST and found[0].start() == 0 and len(rest) < len(found)
+        return len(found) >= _LEAST and len(rest) < len(found)
 
     @classmethod
     def _is_line(cls, line: str) -> bool:
-        return re.fullmatch(cls._line, line.strip(" ")) is not None
+        return re.fullmatch(cls._line, line) is not None
 
     @classmethod
     def _names(cls, line: str) -> list[str]:
