@@ -223,7 +223,9 @@ def _extras(sample: Sample, columns: Sequence[str]) -> list[Candidate]:
             if base and base in NAMES["duration"]:
                 found.append(Candidate(column, _NAMED, f"named {names[column]}"))
             elif not names[column] and all(re.fullmatch(_REQUEST_TIME, text) for text in numbers):
-                found.append(Candidate(column, _WORD, NGINX))
+                # The time of a request is at least that of what is behind nginx.
+                total = sum(map(float, numbers))
+                found.append(Candidate(column, _WORD - 1 / (1 + total), NGINX))
             elif not names[column] and not any("." in text for text in numbers):
                 found.append(Candidate(column, _VALUES, APACHE))
     # Of several whole numbers, such as bytes, nobody knows which is the duration.

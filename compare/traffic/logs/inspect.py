@@ -92,6 +92,11 @@ class Inspection:
         if self.made is not None and not self.made.is_certain:
             behind = f"behind {self.made.said!r}" if self.made.said else "with a unit"
             return f"The durations are the numbers {behind}. Are these the times of requests?"
+        if self.made is not None and self.made.missed:
+            return (
+                f"Of the first lines, {self.made.missed:,} have {self.made.said!r} and no duration"
+                " behind it; they will not be read."
+            )
         if self.reasons.get("duration") == APACHE:
             return f"The field {duration} has no name. Is it the duration, as %D or %T of Apache?"
         if split_unit(duration)[0] == VALUE and self.known is None:

@@ -25,10 +25,10 @@ TIMES = (
 )
 """Patterns of times, the strictest first."""
 _UNIT = f"(?:{'|'.join(sorted(map(re.escape, UNIT_OF), key=len, reverse=True))})"
-_LENGTH = r"(?:[0-9]+[hm])*[0-9]+(?:\.[0-9]+)?"
+_LENGTH = r"(?:[0-9]+[hm])*[0-9][0-9,]*(?:\.[0-9]+)?"
 _WITH_UNIT = rf"{_LENGTH} ?{_UNIT}\b"
 _PLAIN = r"[0-9]+(?:\.[0-9]+)?"
-_ANY = "[0-9][0-9hm.]*"
+_ANY = "[0-9][0-9hm.,]*"
 _ANY_WITH_UNIT = f"{_ANY} ?[a-zµμ]+"
 """Less strict: a duration in another form is a row that cannot be read, and no other line."""
 _NAMED = re.compile(
@@ -58,6 +58,7 @@ class Made(NamedTuple):
     has_duration: bool  # else it has a key
     is_certain: bool = True  # whether the duration can hardly be something else
     said: str = ""  # the text before the first duration
+    missed: int = 0  # lines that have that text, and no duration behind it
 
 
 class _Found(NamedTuple):
@@ -96,7 +97,12 @@ def made_pattern(lines: Sequence[str]) -> Made | None:
     values = {one.value for one in likely if one.before == best.before}
     value = best.value if len(values) == 1 else f"{_ANY}(?: ?[a-zµμ]+)?"
     pattern = rf"{time}.*?{best.before}(?P<{best.group}>{value}){behind or ''}"
-    return Made(pattern, True, best.rank < _CERTAIN, best.said)
+    is_certain = best.rank < _CERTAIN
+    missed = (
+        re.search(best.before, line[end:]) is not None and re.match(pattern, line) is None
+        for line, end in dated
+    )
+    return Made(pattern, True, is_certain, best.said, sum(missed) if best.said else 0)
 
 
 def _time(lines: Sequence[str], pattern: str) -> str | None:

@@ -136,6 +136,8 @@ def test_parquet_with_lists_and_timestamps(tmp_path):
 
 def test_units_in_names():
     names = {"latency_ms": "ms", "tookMicros": "us", "duration.sec": "s", "Seconds": "s"}
+    names |= {"Duration (ms)": "ms", "Response Time [us]": "us", "latency(µs)": "us"}
+    names |= {"took/ms": "ms", "elapsed msecs": "ms", "msec": None, "Dauer (Sekunden)": "s"}
     names |= {"ts": None, "s": None, "status": None, "items": None, "rtt-ns": "ns", "": None}
     assert {name: unit_in_name(name) for name in names} == names
 
