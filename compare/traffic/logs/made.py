@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from compare.traffic.logs.columns import NAMES, WORDS
+from compare.traffic.logs.formats.patterns import LONGEST
 from compare.traffic.logs.known import UNIT_OF, split_unit
 
 LOOKED, _FEW = 1000, 3
@@ -74,7 +75,7 @@ def made_pattern(lines: Sequence[str]) -> Made | None:
 
     Without a duration, the word behind the time is the key.
     """
-    lines = [line for line in lines[:LOOKED] if line.strip()]
+    lines = [line[:LONGEST] for line in lines[:LOOKED] if line.strip()]
     time = next(filter(None, (_time(lines, pattern) for pattern in TIMES)), None)
     behind = None  # what follows the duration
     if time is None and sum(re.search(_DOCKER_TIME, line) is not None for line in lines) > 0:

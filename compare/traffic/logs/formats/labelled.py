@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from compare.traffic.logs.blocks import Block, Source, lines_of
 from compare.traffic.logs.formats.base import Layout, Log, Records
-from compare.traffic.logs.formats.patterns import QUOTED
+from compare.traffic.logs.formats.patterns import LONGEST, QUOTED
 
 _LOOKED, _SEEN = 10, 1000
 """Lines that tell the format, and those whose names are listed as columns."""
@@ -30,9 +30,7 @@ class LogfmtLog(Log):
 
     _name: ClassVar = r'[^\s="]+'
     # Behind the first pair, a word without a value is a flag.
-    _line: ClassVar = (
-        rf' *{_name}=(?:"{QUOTED}"|[^ "]*)(?: +(?:{_name}(?:=(?:"{QUOTED}"|[^ "]*))?)?)*'
-    )
+    _line: ClassVar = rf' *{_name}=(?:"{QUOTED}"|[^ "]*)(?: +{_name}(?:=(?:"{QUOTED}"|[^ "]*))?)* *'
     _pair: ClassVar = rf'(?:^| )({_name})=(?:"{QUOTED}"|[^ "]*)'
     _value: ClassVar = (
         rf'^ *(?:{_name}(?:=(?:"{QUOTED}"|[^ "]*))? +)*?%s='
@@ -42,7 +40,7 @@ class LogfmtLog(Log):
     @classmethod
     def fits(cls, lines: list[str]) -> bool:
         """Most lines are pairs."""
-        some = [line for line in lines[:_LOOKED] if line.strip(" ")]
+        some = [line[:LONGEST] for line in lines[:_LOOKED] if line.strip(" ")]
         fitting = [cls._is_line(line) and cls._tells(line) for line in some]
         return fitting[0] and 2 * sum(fitting) > len(fitting)
 

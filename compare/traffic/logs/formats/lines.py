@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from compare.traffic.logs.blocks import Block, LogError, Source, lines_of
 from compare.traffic.logs.formats.base import Layout, Log, Records
 from compare.traffic.logs.formats.envelopes import without
-from compare.traffic.logs.formats.patterns import EXTRAS, LINES, QUOTED, REST, Line
+from compare.traffic.logs.formats.patterns import EXTRAS, LINES, LONGEST, QUOTED, REST, Line
 
 _RECOGNIZED = 10
 """The first lines, one of which must match a format; others may be damaged."""
@@ -113,7 +113,7 @@ def _own(pattern: str) -> Line:
 
 def _known(lines: list[str]) -> str:
     """The name of the format of one of the first lines, or an empty text."""
-    some = [line for line in lines[:_RECOGNIZED] if line.strip(" ")]
+    some = [line[:LONGEST] for line in lines[:_RECOGNIZED] if line.strip(" ")]
     for name, line in LINES.items():
         sign, texts = line.sign or line.patterns[-1], some
         if line.joins:

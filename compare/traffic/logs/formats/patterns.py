@@ -33,6 +33,8 @@ class Line(NamedTuple):
         return (*(name for name in groups if name != REST), *extras)
 
 
+LONGEST = 10_000
+"""Characters of a line that tell its format. Python takes quadratic time for some lines."""
 REST = "rest"
 EXTRAS = tuple(f"extra{number}" for number in range(1, 10))
 
@@ -196,13 +198,13 @@ LINES: Mapping[str, Line] = {
         (
             rf"^(?:# Time: (?P<time>{_WORD}(?: [ 0-9][0-9:]{{7}})?) *)?"
             r"# User@Host: (?P<user>[^ \[]*)(?:\[[^\]]*\])? @ *(?P<host>[^ \[]*)"
-            r" *\[(?P<client>[^\]]*)\](?: +Id: *(?P<process>[0-9]+))?(?: # Thread_id: .*?)?"
+            r" *\[(?P<client>[^\]]*)\](?: +Id: *(?P<process>[0-9]+))?(?: # [A-Z]\w*: .*?)?"
             r" *# Query_time: (?P<query_time>[0-9.]+) +Lock_time: (?P<lock_time>[0-9.]+).*$",
         ),
         "# Time: 2024-05-01T12:00:00.123456Z # User@Host: app[app] @ web1 [10.0.0.1]  Id:    12"
         " # Query_time: 5.012345  Lock_time: 0.000012 Rows_sent: 1  Rows_examined: 1000",
         selects=True,
-        joins=r"(?m)((?:^# (?:Time|User@Host|Thread_id|Query_time): [^\n]*\n)+)",
+        joins=r"(?m)((?:^# [A-Z][A-Za-z_@]*: [^\n]*\n)+)",
     ),
     "redis": Line(
         "a line of Redis's MONITOR",

@@ -1,10 +1,14 @@
 """Nothing is recognised by accident: a log that just misses its format is in no other one."""
 
+from contextlib import suppress
+from time import process_time
+
 import pytest
 
 from compare.traffic.logs.blocks import LogError
 from compare.traffic.logs.formats.patterns import LINES
-from compare.traffic.logs.opening import open_log
+from compare.traffic.logs.inspect import inspect
+from compare.traffic.logs.opening import ANY, open_log
 from tests.compare.traffic.logs.kinds import KINDS
 
 ALSO = {
@@ -74,3 +78,28 @@ def test_prose_with_the_words_of_a_format_is_not_in_it(tmp_path, name):
 )
 def test_free_text_is_in_no_format(tmp_path, lines):
     assert format_of(tmp_path / "log", lines) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a=1" + " " * 50_000 + "=",
+        "a - " + "[" * 50_000,
+        "2024-05-01 10:00:00 " + "1" * 50_000,
+        "2024-05-01 10:00:00 " + "took " * 10_000,
+        "<1>1 " + "a " * 25_000,
+        '{"log":"' + "\\\\n" * 25_000,
+        "# Time: x\n" * 5_000,
+        "a:b\t" * 10_000,
+        "1h" * 25_000,
+    ],
+    ids=lambda line: line[:12].strip(),
+)
+def test_no_line_takes_long(tmp_path, line):
+    """Nor is there a traceback: it is read, or refused in one line."""
+    log = tmp_path / "log"
+    log.write_text(f"{line}\n" * 3)
+    began = process_time()
+    with suppress(LogError):
+        inspect(str(log), ANY)
+    assert process_time() - began < 5  # quadratic time would take minutes
