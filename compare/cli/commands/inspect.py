@@ -130,6 +130,8 @@ def _object(log: str, seen: "Inspection") -> dict[str, Any]:
         "format": seen.log.format,
         "delimiter": getattr(seen.log, "delimiter", None),
         "compression": seen.log.source.compression or None,
+        "encoding": seen.log.source.encoding,
+        "envelope": seen.log.source.envelope or None,
         "headless": seen.log.headless,
         "time_format": seen.time_format,
         "guesses": dict(seen.guesses),

@@ -193,6 +193,9 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
     form = guesses.get("time") and (
         guesses.get("time_format") or form_of(log, sample, guesses["time"])
     )
+    is_column = "time" in guesses and guesses["time"] in log.columns
+    # Values with a type are shown in ISO 8601, whatever they are read as.
+    shown = "iso" if is_column and log.implied_form(guesses["time"]) else form
     if form and lacks_year(form):
         year = year_of_file(log, first_second(log, guesses["time"], form))
         guesses["year"] = str(year) if year else "YEAR"
@@ -201,7 +204,7 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
     units: tuple[str, ...] = ()
     unit, assumed = "", False
     if "duration" in guesses:
-        units, unit = _units(log, sample, known, guesses, form)
+        units, unit = _units(log, sample, known, guesses, shown)
         if reasons.get("duration") == NGINX:
             units, unit = ("s",), "s"
         guesses |= {"duration_unit": units[0]} if units[0] != "s" else {}
@@ -211,11 +214,11 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
             time_is = "end"
         assumed = not time_is and "end" not in guesses
         guesses |= {"time_is": "end"} if time_is == "end" and "duration" in guesses else {}
-    if (unit_needed := _finest(sample, guesses, form, log.point)) != "ms":
+    if (unit_needed := _finest(sample, guesses, shown, log.point)) != "ms":
         guesses["unit"] = unit_needed
     times = {"time": guesses["time"]} if "time" in guesses else {}
-    time_unit = _finest(sample, times, form, log.point)
-    slow = _slow(sample, guesses, form, log.point)
+    time_unit = _finest(sample, times, shown, log.point)
+    slow = _slow(sample, guesses, shown, log.point)
     more = units if len(units) > 1 else ()
     return Inspection(
         log,

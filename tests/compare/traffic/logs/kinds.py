@@ -5,6 +5,7 @@ Each is written as its software would. Nothing here knows how logs are read.
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 import random
@@ -13,6 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 
 S, MS, US = 10**9, 10**6, 10**3
 """Nanoseconds."""
@@ -478,11 +481,65 @@ def _retry(r: Request) -> str:
     )
 
 
+def _elb(r: Request) -> str:
+    return (
+        f"{iso(r.start, 6)} lb {r.client}:2817 10.0.2.1:80 0.000073 {decimal(r.took, 6)} 0.000057"
+        ' 200 200 0 29 "GET http://example.org:80/ HTTP/1.1" "curl/8" - -'
+    )
+
+
+def _iis(r: Request) -> str:
+    return (
+        f"{plain(r.end, 0)} 10.1.1.1 GET /a - 443 - {r.client} Mozilla/5.0+(X11) - 200 0 0"
+        f" {r.took // MS}"
+    )
+
+
+def _klog(r: Request) -> str:
+    at = _at(r.end, "%m%d %H:%M:%S", 6)
+    return f'I{at}       1 httplog.go:132] "HTTP" verb="GET" latency="{decimal(r.took, 3, MS)}ms"'
+
+
+def _bsd(r: Request) -> str:
+    return f"{_at(r.end, '%b %e %H:%M:%S')} {r.client} sshd[{r.row}]: Accepted publickey for frank"
+
+
+def _rsyslog(r: Request) -> str:
+    return f"{iso(r.end, 6, '+00:00')} {r.client} sshd[{r.row}]: Accepted publickey for frank, who"
+
+
+def _parquet(data: bytes) -> bytes:
+    """A table of CSV as Parquet."""
+    file = io.BytesIO()
+    pq.write_table(pyarrow.csv.read_csv(io.BytesIO(data)), file)
+    return file.getvalue()
+
+
 def _zstd(data: bytes) -> bytes:
     return bytes(pa.compress(data, "zstd", asbytes=True))
 
 
 KINDS: Sequence[Kind] = (
+    Kind("AWS classic load balancer", _elb, US, US, "start"),
+    Kind(
+        "IIS",
+        _iis,
+        S,
+        before="#Software: Microsoft Internet Information Services 10.0\n#Version: 1.0\n"
+        "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip"
+        " cs(User-Agent) cs(Referer) sc-status sc-substatus sc-win32-status time-taken\n",
+    ),
+    Kind("klog", _klog, US, US),
+    Kind("syslog, BSD", _bsd, S, touches=True),
+    Kind("rsyslog", _rsyslog, US, touches=True),
+    Kind(
+        "Parquet",
+        lambda r: f"{iso(r.start, 6)},{r.took // MS},{r.client}",
+        US,
+        logged="start",
+        before="start,took_ms,client\n",
+        pack=_parquet,
+    ),
     Kind("Kafka, older", _kafka_old, MS, US),
     Kind("MariaDB, slow log", _mariadb, S, US),
     Kind(

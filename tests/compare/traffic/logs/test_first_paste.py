@@ -4,14 +4,20 @@
 run as it stands.
 """
 
+import os
 import re
 import shlex
+from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
+from compare.traffic.logs.blocks import LogError
+from compare.traffic.logs.formats import FORMATS
+from compare.traffic.logs.opening import open_log
 from compare.traffic.tapes.tape import ARM, START
 from compare.traffic.tapes.trace import open_trace
 from compare.traffic.tapes.units import EXPONENTS
-from tests.compare.traffic.logs.kinds import KINDS, REQUESTS, TIMEOUT
+from tests.compare.traffic.logs.kinds import BASE, KINDS, REQUESTS, TIMEOUT, S
 
 RIGHT, SAID, REFUSED, SILENT = "right", "wrong, and said", "refused", "wrong in silence"
 SHORT = {"MySQL, error log": REFUSED}
@@ -36,6 +42,7 @@ def expected(kind, unit):
 def verdict(kind, said):
     """How well the first command that is pasted reads a log of some kind, and why."""
     Path("log").write_bytes(kind.written())
+    os.utime("log", (BASE / S, BASE / S + 60))  # has the year of times without one
     code, seen, error = said("inspect", "log")
     if code:
         return (REFUSED if "--pattern" in error else "refused, without help"), error
@@ -64,11 +71,20 @@ def verdict(kind, said):
 
 
 def test_first_paste(said, capfd):
-    """The share of kinds that are right is printed; none is wrong in silence."""
-    verdicts = {kind.name: verdict(kind, said) for kind in KINDS}
+    """The shares of kinds and formats that are right are printed; none is wrong in silence."""
+    verdicts, formats = {}, defaultdict(set)
+    for kind in KINDS:
+        verdicts[kind.name] = verdict(kind, said)
+        with suppress(LogError):
+            formats[open_log("log").format].add(verdicts[kind.name][0])
     right = sum(found == RIGHT for found, _ in verdicts.values())
+    good = sum(found == {RIGHT} for found in formats.values())
     with capfd.disabled():
-        print(f"\n{right} of {len(KINDS)} kinds of logs are right at the first paste")
+        print(
+            f"\n{right} of {len(KINDS)} kinds of logs and {good} of {len(FORMATS)} formats are"
+            " right at the first paste"
+        )
     others = {name: found for name, (found, _) in verdicts.items() if found != RIGHT}
     reasons = "\n\n".join(f"=== {n}: {f}\n{why}" for n, (f, why) in verdicts.items() if f != RIGHT)
     assert others == SHORT, reasons
+    assert formats.keys() == FORMATS.keys() and good == len(FORMATS), formats
