@@ -36,6 +36,7 @@ from compare.traffic.logs.numbers import (
     ABSENT,
     ONE,
     VALID,
+    Numbers,
     first_in_year,
     has_day,
     lacks_year,
@@ -207,6 +208,9 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
         units, unit = _units(log, sample, known, guesses, shown)
         if reasons.get("duration") == NGINX:
             units, unit = ("s",), "s"
+        elif reasons.get("duration") == APACHE:  # %D is in microseconds, or milliseconds of Tomcat
+            units = tuple(one for one in units if one != "ns") or ("us",)
+            unit = " or ".join(units)
         guesses |= {"duration_unit": units[0]} if units[0] != "s" else {}
     if guesses.keys() & {"duration", "end"}:
         time_is = start_or_end(log, known, guesses.get("time", ""), reasons.get("duration", ""))
@@ -272,12 +276,14 @@ def _finest(sample: Sample, guesses: Mapping[str, str], form: str | None, point:
             guesses.get("duration_unit", "s"),
         )
         numbers.append(read_durations(texts, unit, "s", point, few=True))
-    fractions = [read.fraction[read.flags & VALID > 0] for read in numbers]
-    for unit in ("ms", "us"):
-        step = ONE // 10 ** EXPONENTS[unit]
-        if not any((fraction % step).any() for fraction in fractions):
-            return unit
-    return "ns"
+    places = max(map(_places, numbers), default=0)
+    return next((unit for unit in ("ms", "us") if places <= EXPONENTS[unit]), "ns")
+
+
+def _places(numbers: Numbers) -> int:
+    """The decimal places that numbers have, at most 9 of those that are looked at."""
+    fraction = numbers.fraction[numbers.flags & VALID > 0]
+    return next((k for k in range(10) if not (fraction % (ONE // 10**k)).any()), 10)
 
 
 def _column(name: str, values: Sequence[str | None], point: str) -> Column:
@@ -314,14 +320,15 @@ def _fitting(log: Log, sample: Sample, column: str, time: str, form: str) -> tup
     """The units that fit the durations beside the differences of the times.
 
     A usual duration is not longer than all rows together, or than a usual timeout; and of shorter
-    units, only those are likely in which requests are in flight now and then.
+    units, only those are likely in which requests are in flight now and then. If the times have
+    decimals of a second, durations with as many are the most likely.
     """
     duration = read_durations(as_bytes(sample.get(column, ())), "s", "s", log.point, few=True)
     fine = duration.flags & VALID > 0
     values = (duration.whole + duration.fraction / ONE)[fine]
-    times = read_times(as_bytes(sample.get(time, ())), form, "us", log.point, few=True)
-    moments = times.whole[times.flags & VALID > 0]
-    span = float(np.ptp(moments)) / 1e6 if len(moments) else 0.0
+    times = read_times(as_bytes(sample.get(time, ())), form, "s", log.point, few=True)
+    moments = (times.whole + times.fraction / ONE)[times.flags & VALID > 0]
+    span = float(np.ptp(moments)) if len(moments) else 0.0
     if not len(values) or not values.any() or not span:
         return ()
     typical, in_flight = median(values.tolist()), values.sum() / span
@@ -331,7 +338,13 @@ def _fitting(log: Log, sample: Sample, column: str, time: str, form: str) -> tup
         short = typical * scale <= max(span, EXAMPLE_TIMEOUT)
         if short and (not fits or in_flight * scale >= _LEAST_IN_FLIGHT):
             fits.append(unit)
-    return tuple(sorted(fits, key=lambda unit: abs(math.log10(in_flight) - EXPONENTS[unit])))
+    decimals, of_times = _places(duration), _places(times)
+
+    def unlikely(unit: str) -> tuple[bool, float]:
+        as_fine = decimals + EXPONENTS[unit] == of_times > 0
+        return not as_fine, abs(math.log10(in_flight) - EXPONENTS[unit])
+
+    return tuple(sorted(fits, key=unlikely))
 
 
 def _slow(sample: Sample, guesses: Mapping[str, str], form: str | None, point: str) -> float:

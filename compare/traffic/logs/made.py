@@ -45,6 +45,8 @@ _PLANNED = re.compile(
     re.IGNORECASE,
 )
 """Words for a time that has not passed."""
+_KNOWN = {"totalTime": "totalTimeMs"}
+"""Names without their unit -> with it: Kafka's request log has milliseconds."""
 _CERTAIN = 1.04
 """The first rank that may mean something else than the time that a request took."""
 _INSIDE = (r"^[^ ]+ std(?:out|err) F ", r'^\{"log": ?"')
@@ -123,7 +125,7 @@ def _durations(text: str) -> Iterator[tuple[_Found, str]]:
         base, unit = split_unit(name)
         has_unit = re.fullmatch(_PLAIN, value) is None
         words = set(re.split("[_.]", base))
-        group = re.sub(r"\W", "_", name)
+        group = _KNOWN.get(name) or re.sub(r"\W", "_", name)
         if base and base in NAMES["duration"]:
             rank = NAMES["duration"].index(base) / 100
         elif words & WORDS["duration"] or (words & {"time"} and (unit or has_unit)):

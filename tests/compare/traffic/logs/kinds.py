@@ -130,7 +130,7 @@ def nginx(r: Request) -> str:
 
 
 def nginx_named(r: Request) -> str:
-    up = decimal(r.took - 2 * MS)
+    up = decimal(max(r.took - 2 * MS, 0))
     return f'{_access(r, r.end)} rt={decimal(r.took)} uct="0.001" uht="{up}" urt="{up}"'
 
 
@@ -217,7 +217,7 @@ def _s3(r: Request) -> str:
     return (
         f"79a59df900b949e5 bucket {_bracketed(r.start)} {r.client} arn:aws:iam::1:user/x 3E57427F3"
         f' REST.GET.OBJECT k/{r.row} "GET /bucket/k/{r.row} HTTP/1.1" 200 - 512 512'
-        f' {r.took // MS} {r.took // MS - 1} "-" "aws-cli/2.15 Python/3.11" - s9lzHYrFp76ZVxRcpX9'
+        f' {r.took // MS} 1 "-" "aws-cli/2.15 Python/3.11" - s9lzHYrFp76ZVxRcpX9'
         " SigV4 ECDHE-RSA-AES128-GCM-SHA256 AuthHeader bucket.s3.amazonaws.com TLSv1.2 - -"
     )
 
@@ -348,13 +348,13 @@ def _haproxy(r: Request) -> str:
     took = r.took // MS
     return (
         f"May  1 10:00:00 lb haproxy[9]: {r.client}:4711 {_at(r.start, '[%d/%b/%Y:%H:%M:%S', 3)}]"
-        f" http-in app/srv1 0/0/1/{took - 2}/{took} 200 512 - - ---- 1/1/0/0/0 0/0 {_get(r)}"
+        f" http-in app/srv1 0/0/1/2/{took} 200 512 - - ---- 1/1/0/0/0 0/0 {_get(r)}"
     )
 
 
 def _envoy(r: Request) -> str:
     return (
-        f'[{iso(r.start)}] "GET /a HTTP/2" 200 - 0 512 {r.took // MS} {r.took // MS - 1}'
+        f'[{iso(r.start)}] "GET /a HTTP/2" 200 - 0 512 {r.took // MS} 1'
         f' "{r.client}" "curl/8" "cc21d9b0-{r.row:04}" "shop" "10.0.2.1:80"'
     )
 
@@ -434,7 +434,7 @@ def _tabs_w3c(r: Request) -> str:
 
 
 def _ingress(r: Request) -> str:
-    upstream = f"10.2.0.1:80 512 {decimal(r.took - MS)} 200 5f3{r.row:029x}"
+    upstream = f"10.2.0.1:80 512 {decimal(max(r.took - MS, 0))} 200 5f3{r.row:029x}"
     return f"{_access(r, r.end)} 423 {decimal(r.took)} [default-web-80] [] {upstream}"
 
 
