@@ -226,11 +226,12 @@ def _extras(sample: Sample, columns: Sequence[str]) -> list[Candidate]:
                 # The time of a request is at least that of what is behind nginx.
                 total = sum(map(float, numbers))
                 found.append(Candidate(column, _WORD - 1 / (1 + total), NGINX))
-            elif not names[column] and not any("." in text for text in numbers):
-                found.append(Candidate(column, _VALUES, APACHE))
+            elif names[column] in ("", "D", "T") and not any("." in text for text in numbers):
+                score = _NAMED if names[column] else _VALUES
+                found.append(Candidate(column, score, APACHE))
     # Of several whole numbers, such as bytes, nobody knows which is the duration.
-    if [one.reason for one in found].count(APACHE) > 1:
-        found = [one for one in found if one.reason != APACHE]
+    if [one.score for one in found].count(_VALUES) > 1:
+        found = [one for one in found if one.score > _VALUES]
     return sorted(found, key=lambda one: -one.score)
 
 

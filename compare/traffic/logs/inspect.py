@@ -214,7 +214,9 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
         guesses |= {"duration_unit": units[0]} if units[0] != "s" else {}
     if guesses.keys() & {"duration", "end"}:
         time_is = start_or_end(log, known, guesses.get("time", ""), reasons.get("duration", ""))
-        if made:  # a line tells the duration of what has ended
+        # A line tells the duration of what has ended, and so does a sample.
+        is_value = split_unit(guesses.get("duration", ""))[0] == VALUE
+        if made or (is_value and not time_is):
             time_is = "end"
         assumed = not time_is and "end" not in guesses
         guesses |= {"time_is": "end"} if time_is == "end" and "duration" in guesses else {}

@@ -680,6 +680,11 @@ KINDS: Sequence[Kind] = (
         lambda r: f"http_request_duration_seconds,{r.client}:80,{decimal(r.end)},{decimal(r.took)}",
         before="__name__,instance,timestamp,value\n",
     ),
+    Kind(
+        "Grafana, CSV",
+        lambda r: f'"{plain(r.end)}",{decimal(r.took)}',
+        before='"Time","Value"\n',
+    ),
     Kind("Prometheus, text", _prometheus_text, MS, US),
     Kind("Kafka, request log", _kafka, MS, US),
     Kind("logfmt", _logfmt, took_tick=US),

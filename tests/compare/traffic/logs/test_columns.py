@@ -93,6 +93,7 @@ ACCESS = '::1 - - [17/May/2015:10:05:0{} +0000] "GET /a HTTP/1.1" 200 5 "-" "cur
         (('urt="0.001" rt=0.010', 'urt="0.001" rt=0.020'), "extra2", False),
         (("1234", "5678"), "extra1", True),
         (("1234 5678", "234 678"), None, False),  # bytes?
+        (("5 D=1234", "6 D=234"), "extra2", True),
         (("abc", "def"), None, False),
         (("0.1 x", "12.25 y"), None, False),
     ],
