@@ -131,9 +131,12 @@ def _durations(text: str) -> Iterator[tuple[_Found, str]]:
         elif words & WORDS["duration"] or (words & {"time"} and (unit or has_unit)):
             rank = 2.0
         elif has_unit:
-            rank, group = 4.0, "took"
+            rank = 4.0
         else:
             continue
+        if not (base in NAMES["duration"] or words & WORDS["duration"]) or not group.isascii():
+            # A name that tells it is a duration, with its unit.
+            group = f"took_{unit}" if unit and not has_unit else "took"
         before = rf"\b{re.escape(name)}{_escaped(sign)}"
         yield _Found(rank, name, before, group, _ANY_WITH_UNIT if has_unit else "[0-9.]+"), value
     for match in _SAID.finditer(text):
