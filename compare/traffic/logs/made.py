@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from compare.traffic.logs.columns import NAMES, WORDS
+from compare.traffic.logs.columns import NAMES, VALUE, WORDS
 from compare.traffic.logs.formats.patterns import LONGEST
 from compare.traffic.logs.known import UNIT_OF, split_unit
 
@@ -90,9 +90,11 @@ def made_pattern(lines: Sequence[str]) -> Made | None:
     for line, end in dated:
         for one, text in dict(_durations(line[end:])).items():
             found.setdefault(one, []).append(text)
-    # A number that never changes is a setting.
+    # Another number that never changes is a setting.
     likely = {
-        one: len(texts) for one, texts in found.items() if len(texts) < _FEW or len(set(texts)) > 1
+        one: len(texts)
+        for one, texts in found.items()
+        if one.rank < _CERTAIN or len(texts) < _FEW or len(set(texts)) > 1
     }
     if not likely:
         return None if behind else Made(rf"{time}[\] ]*(?P<key>[^ ]+)", False)
@@ -126,7 +128,7 @@ def _durations(text: str) -> Iterator[tuple[_Found, str]]:
         has_unit = re.fullmatch(_PLAIN, value) is None
         words = set(re.split("[_.]", base))
         group = _KNOWN.get(name) or re.sub(r"\W", "_", name)
-        if base and base in NAMES["duration"]:
+        if base and base != VALUE and base in NAMES["duration"]:
             rank = NAMES["duration"].index(base) / 100
         elif words & WORDS["duration"] or (words & {"time"} and (unit or has_unit)):
             rank = 2.0

@@ -121,6 +121,7 @@ SAID = {
     "session timeout after 30s": None,
     "listening on port 8080": None,
     "12 of 15 files": None,
+    "set x to value=17": None,
 }
 
 
@@ -140,6 +141,11 @@ def test_a_number_that_never_changes_is_a_setting():
     lines = [DATE.format(number) + f"limit=30s took={number}ms" for number in range(5)]
     assert re.match(made_pattern(lines).pattern, lines[3])["took"] == "3ms"
     assert not made_pattern([line.partition(" took")[0] for line in lines]).has_duration
+
+
+def test_requests_that_all_take_as_long_are_no_setting():
+    lines = [DATE.format(number) + "a took 12ms" for number in range(5)]
+    assert re.match(made_pattern(lines).pattern, lines[3])["took"] == "12ms"
 
 
 def test_lines_without_what_others_have_are_said(seen):
