@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from compare.traffic.tapes.trace import Trace
 
 _LOGS = """\
-Logs: tables, JSON, Parquet, Zeek and W3C logs (IIS), and lines of Apache,
-nginx, AWS's load balancers, HAProxy, Envoy, syslog and log4j; lines of your own
-with --pattern. Plain or compressed with gzip, bzip2 or zstd. LOG is a file, a
-directory, a pattern such as 'access.log*', a URI, or - for standard input;
+Logs: tables, JSON, Parquet, Zeek and W3C logs (IIS), logfmt, LTSV, and lines of
+Apache, nginx, AWS, HAProxy, Envoy, Squid, databases, syslog and log4j; lines of
+your own with --pattern. Plain or compressed with gzip, bzip2, xz or zstd. LOG
+is a file, a directory, a pattern such as 'access.log*', a URI, or - for standard input;
 several may be given. Files and rows may be in any order. An empty value, null
 and `-` all mean no value. A nested value is named by the keys that lead to it:
 client.ip. Two columns with the date and the time are named date,time.

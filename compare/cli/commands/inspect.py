@@ -40,14 +40,25 @@ class Guess(NamedTuple):
 GUESSES = {
     "requests": Guess(
         (
-            *("time", "time_format", "year", "time_is", "duration", "duration_unit", "end"),
-            *("id", "event", "starts", "ends", "where"),
+            *(
+                "time",
+                "time_format",
+                "year",
+                "time_zone",
+                "time_is",
+                "duration",
+                "duration_unit",
+                "end",
+            ),
+            *("id", "event", "starts", "ends", "where", "unit"),
         ),
         "duration",
         "timeout",
         "5s",
     ),
-    "touches": Guess(("time", "time_format", "year", "key"), "key", "idle", "30s"),
+    "touches": Guess(
+        ("time", "time_format", "year", "time_zone", "key", "unit"), "key", "idle", "30s"
+    ),
 }
 
 
@@ -83,7 +94,7 @@ def inspect(log: str, as_json: bool, **layout: Any) -> None:
 
     seen = inspect(log, Layout(**layout))
     if as_json:
-        click.echo(json.dumps(_object(log, layout, seen), indent=1))
+        click.echo(json.dumps(_object(log, seen), indent=1))
         return
     for label, text in _facts(seen):
         click.echo(labelled(label, text))
@@ -96,7 +107,7 @@ def inspect(log: str, as_json: bool, **layout: Any) -> None:
                 break
             line, separator = f"{line}{separator}{example}", ", "
         click.echo(line.rstrip())
-    for command in _commands(log, layout, seen):
+    for command in _commands(log, seen):
         click.echo(f"\n{command}")
 
 
@@ -112,13 +123,15 @@ def _trace_object(trace: "Trace") -> dict[str, Any]:
     }
 
 
-def _object(log: str, layout: Mapping[str, Any], seen: "Inspection") -> dict[str, Any]:
-    commands = _commands(log, layout, seen)
+def _object(log: str, seen: "Inspection") -> dict[str, Any]:
+    commands = _commands(log, seen)
     return {
         "log": log,
         "format": seen.log.format,
         "delimiter": getattr(seen.log, "delimiter", None),
         "compression": seen.log.source.compression or None,
+        "encoding": seen.log.source.encoding,
+        "envelope": seen.log.source.envelope or None,
         "headless": seen.log.headless,
         "time_format": seen.time_format,
         "guesses": dict(seen.guesses),
@@ -136,13 +149,25 @@ def _object(log: str, layout: Mapping[str, Any], seen: "Inspection") -> dict[str
 def _facts(seen: "Inspection") -> Iterator[tuple[str, str]]:
     log, guesses = seen.log, seen.guesses
     delimiter = getattr(log, "delimiter", None)
-    how = [log.format, delimiter and f"separated by {delimiter!r}", log.source.compression]
+    source = log.source
+    how = [
+        log.format,
+        "made from the lines" if seen.made else "",
+        delimiter and f"separated by {delimiter!r}",
+        source.envelope and f"in lines of {source.envelope}",
+        source.encoding if source.encoding != "utf-8" else "",
+        source.compression,
+    ]
     yield "format", ", ".join(filter(None, how))
     if seen.known is not None:
         yield "known as", seen.known.name
     for role in ("time", "duration", "end", "id", "key"):
         if role not in guesses:
-            if role not in ("id", "duration" if "id" in guesses else "", "end"):
+            if role == "duration" and seen.told is not None:
+                found = seen.told.guesses[role]
+                words = [*_details(seen.told, role)][:1]
+                yield role, f"{_short(found)} ({words[0]}), with a pattern made from the lines"
+            elif role not in ("id", "duration" if "id" in guesses else "", "end"):
                 yield role, "not found"
             continue
         words = [word for word in _details(seen, role) if word]
@@ -150,10 +175,22 @@ def _facts(seen: "Inspection") -> Iterator[tuple[str, str]]:
     yield "columns", str(len(seen.columns))
     if log.headless:
         yield "warning", "The first line looks like values; name the columns with --columns."
-    if "time" not in guesses or not guesses.keys() & {"duration", "end", "id", "key"}:
-        yield "warning", "Columns were not found: name them to `wheelwork ingest`."
-    for text in seen.warnings:
+    is_complete = "time" in guesses and guesses.keys() & {"duration", "end", "id", "key"}
+    if not is_complete and seen.told is None:
+        yield "warning", f"Columns were not found: name them, as in {_unfinished(log.name, seen)}"
+    for text in (seen.told or seen).warnings:
         yield "warning", text
+
+
+def _unfinished(log: str, seen: "Inspection") -> str:
+    """A command with COL in place of the columns that are not known."""
+    named = {"columns": "NAMES"} if seen.log.headless else {}
+    kind = "touches" if "key" in seen.guesses else "requests"
+    guess = GUESSES[kind]
+    columns = {"time": "COL", guess.needed: "COL"} | guess.among(seen.guesses)
+    columns.pop("unit", None)
+    example = {guess.delay: guess.example, "out": f"{kind}.trace"}
+    return " ".join(ingest_command(kind, log, layout_options(seen) | named | columns | example))
 
 
 def _details(seen: "Inspection", role: str) -> Iterator[str]:
@@ -170,25 +207,23 @@ def _details(seen: "Inspection", role: str) -> Iterator[str]:
         yield seen.time_format or ""
     elif role == "id":
         yield f"from {guesses['starts']!r} to {guesses['ends']!r} in {_short(guesses['event'])}"
+    yield seen.reasons.get(role, "")
 
 
-def _commands(log: str, layout: Mapping[str, Any], seen: "Inspection") -> Iterator[str]:
+def _commands(log: str, seen: "Inspection") -> Iterator[str]:
     """The commands that read the log, in lines of at most 80 characters if that is possible."""
+    if seen.told is not None:
+        yield from _commands(log, seen.told)
     guesses = dict(seen.guesses)
     choices = [{**guesses, "duration_unit": unit} for unit in seen.units] or [guesses]
-    given = {
-        "log_format": "" if layout["format"] == "auto" else layout["format"],
-        "delimiter": layout["delimiter"],
-        "columns": ",".join(layout["columns"]),
-        "pattern": layout["pattern"],
-    }
-    every = [("requests", some) for some in choices] + [("touches", guesses)]
+    touches = guesses | {"unit": seen.time_unit if seen.time_unit != "ms" else ""}
+    every = [("requests", some) for some in choices] + [("touches", touches)]
     for kind, some in every:
         guess = GUESSES[kind]
         found = guess.among(some)
         if guess.is_complete(found):
             example = {guess.delay: guess.example, "out": f"{kind}.trace"}
-            first, *words = ingest_command(kind, log, given | found | example)
+            first, *words = ingest_command(kind, log, layout_options(seen) | found | example)
             lines = [first]
             for text in words:
                 if len(lines[-1]) + len(text) + 3 > WIDTH:
@@ -196,6 +231,17 @@ def _commands(log: str, layout: Mapping[str, Any], seen: "Inspection") -> Iterat
                     lines.append("   ")
                 lines[-1] += f" {text}"
             yield "\n".join(lines)
+
+
+def layout_options(seen: "Inspection") -> dict[str, str | None]:
+    """The options of `ingest` for the format in which a log was seen."""
+    layout = seen.layout
+    return {
+        "log_format": "" if layout.format == "auto" else layout.format,
+        "delimiter": layout.delimiter,
+        "columns": ",".join(layout.columns),
+        "pattern": layout.pattern,
+    }
 
 
 def ingest_command(kind: str, log: str, given: Mapping[str, str | None]) -> list[str]:

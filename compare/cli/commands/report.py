@@ -134,7 +134,11 @@ def _ingested(kind: str, log: str, delay: str) -> str:
     from compare.trial.results.store import check_store
 
     seen, guess = inspect(log, Layout()), GUESSES[kind]
+    if kind == "requests" and seen.told is not None:
+        seen = seen.told
     found = guess.among(seen.guesses)
+    found.pop("unit", None)  # all traces of a page have milliseconds
+    pattern = {"pattern": seen.layout.pattern} if seen.layout.pattern else {}
     if not guess.is_complete(found):
         named = {"columns": "NAMES"} if seen.log.headless else {}
         named |= {"time": "COL", guess.needed: "COL"} | found
@@ -143,7 +147,7 @@ def _ingested(kind: str, log: str, delay: str) -> str:
             f"cannot guess the columns of {log} from {seen.log.listed}; name them:"
             f" {' '.join(ingest_command(kind, log, named))}"
         )
-    words = ingest_command(kind, log, found)
+    words = ingest_command(kind, log, pattern | found)
     click.echo(f"{log}: assuming {' '.join(words[1:])}", err=True)
     for text in seen.warnings:
         click.echo(f"{log}: {text}", err=True)
@@ -156,5 +160,8 @@ def _ingested(kind: str, log: str, delay: str) -> str:
     chosen: dict[str, Any] = {"where": (found["where"],)} if "where" in found else {}
     if (year := found.pop("year", "")).isdigit():  # else it is asked for
         chosen["year"] = int(year)
-    ingest_log(kind, {**found, **chosen, guess.delay: delay, "log": log, "out": out, "force": True})
+    ingest_log(
+        kind,
+        {**pattern, **found, **chosen, guess.delay: delay, "log": log, "out": out, "force": True},
+    )
     return out

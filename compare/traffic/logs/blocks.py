@@ -5,8 +5,11 @@ and a format whose records may contain line ends are one stream of blocks.
 """
 
 import bz2
+import codecs
 import gzip
 import io
+import lzma
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -34,14 +37,45 @@ _STORES = ("s3://", "gs://")
 """URIs that Arrow can read; to look for one that cannot be reached takes seconds."""
 _GIVE_UP = "retry_limit_seconds=5"
 
+UTF_16 = "UTF-16"
+
+
+class _Utf16:
+    """A file of UTF-16 that is read as UTF-8."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._decoder = file, codecs.getincrementaldecoder("utf-16")()
+        self._held = b""
+
+    def read(self, size: int) -> bytes:
+        """Read so many bytes of UTF-8, fewer only at the end."""
+        while len(self._held) < size:
+            data = self._file.read(size)
+            self._held += self._decoder.decode(data, final=not data).encode(errors="replace")
+            if not data:
+                break
+        text, self._held = self._held[:size], self._held[size:]
+        return text
+
+
 _OPENERS: dict[str, Callable[[Any], Any]] = {
     "gzip": gzip.open,
     "bzip2": bz2.open,
+    "xz": lzma.open,
     "zstd": lambda file: pa.input_stream(pa.PythonFile(file), compression="zstd"),
+    UTF_16: _Utf16,
 }
-_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
-_UNKNOWN = {b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xff\xfe": UTF_16,
+    b"\xfe\xff": UTF_16,
+}
+_UNKNOWN = {b"PK\x03\x04": "zip"}
 _LONGEST_MAGIC = 6
+_UTF_8, _LATIN_1 = re.compile(rb"[\xc2-\xf4][\x80-\xbf]|[\x80-\x9f]"), re.compile(rb"[\xa0-\xff]")
 
 
 class LogError(TimerError, ValueError):
@@ -62,21 +96,41 @@ def count_byte(data: bytes, character: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord(character)))
 
 
+def lines_of(data: bytes) -> pa.Array:
+    """The lines of some data, as `splitlines`."""
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")).astype(np.int32)
+    if data and not data.endswith(b"\n"):
+        ends = np.append(ends, np.int32(len(data)))
+    # Every second text is a line end.
+    offsets = np.concatenate([[0], np.stack([ends, ends + 1], axis=1).ravel()]).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data + b"\n")]
+    texts = pa.Array.from_buffers(pa.binary(), 2 * len(ends), buffers)
+    return texts.take(np.arange(0, 2 * len(ends), 2))
+
+
 @dataclass
 class Source:
     """A file whose head has been read."""
 
     name: str
-    compression: str | None
+    compression: str | None  # or UTF_16, which is read in the same way
     head: bytes  # uncompressed
     stream: Any = field(default=None, repr=False)  # behind the head of a pipe
     line_end: bytes = b"\n"
+    encoding: str = "utf-8"  # or latin-1
+    envelope: str = ""  # around each line; see `formats.envelopes`
     longest_line: int = LONGEST_LINE  # bytes, at least BLOCK
 
     @property
     def cut_off(self) -> bool:
         """True if the file may be longer than its head."""
         return len(self.head) == HEAD_BYTES
+
+    def text(self, data: bytes) -> str:
+        """Some data as text."""
+        return data.decode(self.encoding, errors="replace")
 
     @property
     def seekable(self) -> bool:
@@ -112,7 +166,7 @@ def open_source(name: str) -> Source:
             if start.startswith(magic):
                 raise LogError(
                     f"{name} is compressed with {other}; a log is plain or compressed with"
-                    f" {', '.join(_OPENERS)}"
+                    f" {', '.join(kind for kind in _OPENERS if kind != UTF_16)}"
                 )
         compressions = (kind for magic, kind in _MAGIC.items() if start.startswith(magic))
         source = Source(name, next(compressions, None), b"")
@@ -120,12 +174,18 @@ def open_source(name: str) -> Source:
         source.head = read_some(stream, source, HEAD_BYTES)
         if b"\n" not in source.head and b"\r" in source.head:
             source.line_end = b"\r"
+        source.encoding = _encoding(source.head)
         if file.seekable():
             file.close()
         else:
             source.stream = stream
             _PIPES[name] = source
     return source
+
+
+def _encoding(head: bytes) -> str:
+    """Latin-1 if that is plain: letters beyond ASCII, and none of them is one of UTF-8."""
+    return "utf-8" if _UTF_8.search(head) or not _LATIN_1.search(head) else "latin-1"
 
 
 def opened(name: str) -> Any:
@@ -150,7 +210,10 @@ def read_some(stream: Any, source: Source, size: int) -> bytes:
     """Read up to `size` bytes, fewer only at the end. Raises LogError for damaged data."""
     try:
         return bytes(stream.read(size))
-    except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
+    except (
+        *(OSError, EOFError, UnicodeError),
+        *(zlib.error, lzma.LZMAError, pa.ArrowException),
+    ) as error:
         kind = source.compression
         what = f"has damaged {kind} data:" if kind else "cannot be read:"
         raise LogError(f"{source.name} {what} {reason(error)}") from None

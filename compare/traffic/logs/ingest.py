@@ -303,6 +303,7 @@ def _ingest(
         pending=trace.description.pending,
         rejected=counts.left_out,
         odd=result.seen.odd,
+        bounds=result.seen.bounds,
         times=result.seen.times(options.unit, units),
         units=tuple((columns[role], unit) for role, unit in read_in.items() if role in columns),
     )
@@ -414,7 +415,7 @@ def _time_form(logs: Sequence[Log], options: LogOptions) -> tuple[str, bool]:
     for log in logs:
         for text in islice(values(log, options.time), SAMPLE):
             first = first or text
-            if form := guess_form(text.replace(log.point, ".")):
+            if form := guess_form(text) or guess_form(text.replace(log.point, ".")):
                 return form, True
     if first is None:  # any format will do
         return "iso", False

@@ -1,14 +1,11 @@
-"""Inspect the beginning of a log: its columns, and guesses of their roles.
-
-A role comes from the table of known formats; else from the names of the columns; else from their
-values. So does the unit of the durations.
-"""
+"""Inspect the beginning of a log: its columns, guesses of their roles, and the unit it needs."""
 
 import math
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
@@ -19,12 +16,27 @@ import numpy as np
 import pyarrow as pa
 
 from compare.traffic.logs.blocks import LogError, expand
-from compare.traffic.logs.formats.base import Layout, Log
+from compare.traffic.logs.columns import (
+    APACHE,
+    NGINX,
+    VALUE,
+    Sample,
+    as_bytes,
+    choose,
+    form_of,
+    metrics_of_time,
+    present,
+    start_or_end,
+)
+from compare.traffic.logs.formats.base import Layout, Log, head_lines
+from compare.traffic.logs.formats.patterns import EXTRAS, REST
 from compare.traffic.logs.known import Known, known_format, split_unit, unit_in_name
+from compare.traffic.logs.made import Made, made_pattern
 from compare.traffic.logs.numbers import (
     ABSENT,
     ONE,
     VALID,
+    Numbers,
     first_in_year,
     has_day,
     lacks_year,
@@ -33,8 +45,8 @@ from compare.traffic.logs.numbers import (
     read_times,
     with_value,
 )
-from compare.traffic.logs.opening import open_log
-from compare.traffic.logs.time_formats import NUMBER, guess_form, looks_like_time
+from compare.traffic.logs.opening import ANY, UnknownFormatError, open_log
+from compare.traffic.logs.time_formats import NUMBER, guess_form
 from compare.traffic.tapes.units import EXPONENTS
 from timers.arrays import Bools
 
@@ -43,43 +55,8 @@ SAMPLE = 1000
 EXAMPLE_TIMEOUT = 5
 """Seconds; the timeout in the commands."""
 
-_NAMES = {
-    "time": (
-        *("ts", "time", "timestamp", "@timestamp", "datetime", "start", "start_time", "date"),
-        *("time_stamp", "started_at", "begin", "start_time_unix", "time_iso8601", "time_local"),
-        *("created_at", "event.start"),
-    ),
-    "duration": (
-        *("rtt", "duration", "", "elapsed", "latency", "took", "total_time", "request_time"),
-        *("target_processing_time", "time-taken", "response_time", "grpc.time"),
-        *("elapsed_time", "duration_time", "dur"),
-    ),
-    "end": (
-        *("end", "stop", "end_time", "finish", "end_time_unix", "ended_at", "finished_at"),
-        *("completed_at", "finish_time", "stop_time", "event.end"),
-    ),
-    "key": (
-        *("client", "id.orig_h", "key", "user", "session", "ip", "client.ip", "c-ip"),
-        *("client_ip", "remote_addr", "remote_ip", "client_host", "client_addr"),
-        *("request.remote_ip", "peer.address.ip", "peer.address", "source.ip", "user_id"),
-        *("session_id", "host", "hostname", "thread", "logger"),
-    ),
-}
-"""Names of columns in common logs, without their units, the most likely one first."""
-_PAIRS = (
-    *(("start", "end"), ("begin", "end"), ("start", "stop"), ("start", "finish")),
-    *(("started", "finished"), ("started", "completed"), ("started", "ended"), ("begin", "finish")),
-    *(("request", "response"), ("req", "res"), ("send", "receive"), ("sent", "received")),
-    *(("open", "close"), ("opened", "closed"), ("connect", "disconnect"), ("enter", "exit")),
-    *(("connected", "disconnected"), ("acquire", "release"), ("call", "return")),
-)
-"""Values of a column that tells the start of a request from its end, in small letters."""
 _LEAST_IN_FLIGHT = 0.01
 """Requests in flight on average, below which a shorter unit of the durations is unlikely."""
-
-
-_Sample = Mapping[str, Sequence[str | None]]
-"""The values of each column in the first rows; None where there is none."""
 
 
 class Column(NamedTuple):
@@ -98,18 +75,41 @@ class Inspection:
     columns: tuple[Column, ...]
     guesses: Mapping[str, str]  # of the options of `ingest`, such as "time" and "duration_unit"
     time_format: str | None  # of the column that is guessed
+    layout: Layout = ANY  # as given, or with a pattern that was made
     known: Known | None = None
-    units: tuple[
-        str, ...
-    ] = ()  # of the durations, if the values allow several; the likely one first
+    units: tuple[str, ...] = ()  # of durations whose values fit several; the likely one first
     unit: str = ""  # the same in words, for any durations
     assumed: bool = False  # whether nothing says that the times are starts
+    reasons: Mapping[str, str] = field(default_factory=dict)  # for the columns that are guessed
     slow: float = 0.0  # the share of the first requests that take EXAMPLE_TIMEOUT or have no end
+    time_unit: str = "ms"  # in which no digit of the times is lost
+    made: Made | None = None  # if the pattern was made from the lines
+    told: "Inspection | None" = None  # with a pattern for the durations in the texts of the lines
+
+    @property
+    def _doubt(self) -> str:
+        """The question whether a column has durations at all."""
+        duration = self.guesses.get("duration", "")
+        if self.made is not None and not self.made.is_certain:
+            behind = f"behind {self.made.said!r}" if self.made.said else "with a unit"
+            return f"The durations are the numbers {behind}. Are these the times of requests?"
+        if self.made is not None and self.made.missed:
+            return (
+                f"Of the first lines, {self.made.missed:,} have {self.made.said!r} and no duration"
+                " behind it; they will not be read."
+            )
+        if self.reasons.get("duration") == APACHE:
+            return f"The field {duration} has no name. Is it the duration, as %D or %T of Apache?"
+        if split_unit(duration)[0] == VALUE and self.known is None:
+            return f"Is the column {duration} a duration?"
+        return ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """A sentence for each guess that needs a decision."""
         texts = []
+        if doubt := self._doubt:
+            texts.append(doubt)
         if self.units:
             texts.append(
                 f"The values of {self.guesses['duration']} fit {' and '.join(self.units)}."
@@ -155,29 +155,92 @@ def year_of_file(log: Log, second: int) -> int | None:
 
 def inspect(name: str, layout: Layout) -> Inspection:
     """Look at the beginning of the first file of a log. Raises LogError."""
-    log = open_log(expand([name])[0], layout)
+    file = expand([name])[0]
+    try:
+        seen = _inspected(open_log(file, layout), layout)
+    except UnknownFormatError as error:
+        made = made_pattern(error.lines)
+        if made is None:
+            raise
+        if not made.has_duration:
+            # What it is about is not known, so nobody should paste this without a look at it.
+            raise LogError(
+                f"{error.what}; if this pattern says what a line is, finish it: wheelwork ingest"
+                f" touches {shlex.quote(name)} --pattern {shlex.quote(made.pattern)} --time time"
+                " --key key --idle 30s --out touches.trace"
+            ) from None
+        layout = layout._replace(pattern=made.pattern)
+        return _inspected(open_log(file, layout), layout, made)
+    if seen.log.is_text and not seen.guesses.keys() & {"duration", "end", "id"}:
+        # A pattern matches whole lines.
+        made = made_pattern(head_lines(replace(seen.log.source, envelope="")))
+        if made is not None and made.has_duration:
+            layout = layout._replace(format="auto", pattern=made.pattern)
+            told = _inspected(open_log(file, layout), layout, made)
+            return replace(seen, told=told)
+    return seen
+
+
+def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection:
+    """What the columns of a log are; `made` if its pattern was made for its durations."""
     sample = _sample(log)
     known = known_format(sample.keys() or log.columns)
-    guesses = _roles(log, sample, known)
-    columns = (_column(name, sample.get(name, ()), log.point) for name in log.columns)
-    form = guesses.get("time") and (
-        guesses.get("time_format") or _form(log, sample, guesses["time"])
+    guesses, reasons = choose(log, sample, known)
+    columns = (
+        _column(name, sample.get(name, ()), log.point)
+        for name in log.columns
+        if name not in EXTRAS or any(sample.get(name, [name]))
     )
+    form = guesses.get("time") and (
+        guesses.get("time_format") or form_of(log, sample, guesses["time"])
+    )
+    is_column = "time" in guesses and guesses["time"] in log.columns
+    # Values with a type are shown in ISO 8601, whatever they are read as.
+    shown = "iso" if is_column and log.implied_form(guesses["time"]) else form
     if form and lacks_year(form):
         year = year_of_file(log, first_second(log, guesses["time"], form))
         guesses["year"] = str(year) if year else "YEAR"
+    if form and "%Z" in form:
+        guesses["time_zone"] = "ZONE"
     units: tuple[str, ...] = ()
     unit, assumed = "", False
     if "duration" in guesses:
-        units, unit = _units(log, sample, known, guesses, form)
+        units, unit = _units(log, sample, known, guesses, shown)
+        if reasons.get("duration") == NGINX:
+            units, unit = ("s",), "s"
+        elif reasons.get("duration") == APACHE:  # %D is in microseconds, or milliseconds of Tomcat
+            units = tuple(one for one in units if one != "ns") or ("us",)
+            unit = " or ".join(units)
         guesses |= {"duration_unit": units[0]} if units[0] != "s" else {}
     if guesses.keys() & {"duration", "end"}:
-        time_is = _start_or_end(log, known, guesses.get("time", ""))
+        time_is = start_or_end(log, known, guesses.get("time", ""), reasons.get("duration", ""))
+        # A line tells the duration of what has ended, and so does a sample.
+        is_value = split_unit(guesses.get("duration", ""))[0] == VALUE
+        if made or (is_value and not time_is):
+            time_is = "end"
         assumed = not time_is and "end" not in guesses
         guesses |= {"time_is": "end"} if time_is == "end" and "duration" in guesses else {}
-    slow = _slow(sample, guesses, form, log.point)
+    if (unit_needed := _finest(sample, guesses, shown, log.point)) != "ms":
+        guesses["unit"] = unit_needed
+    times = {"time": guesses["time"]} if "time" in guesses else {}
+    time_unit = _finest(sample, times, shown, log.point)
+    slow = _slow(sample, guesses, shown, log.point)
     more = units if len(units) > 1 else ()
-    return Inspection(log, tuple(columns), guesses, form, known, more, unit, assumed, slow)
+    return Inspection(
+        log,
+        tuple(columns),
+        guesses,
+        form,
+        layout=layout,
+        known=known,
+        units=more,
+        unit=unit,
+        assumed=assumed,
+        reasons=reasons,
+        slow=slow,
+        time_unit=time_unit,
+        made=made,
+    )
 
 
 def _sample(log: Log) -> dict[str, list[str | None]]:
@@ -186,7 +249,9 @@ def _sample(log: Log) -> dict[str, list[str | None]]:
     sample: dict[str, list[str | None]] = {}
     for block in log.beginning()[:1]:
         # A column of lists cannot be read. Those of other formats are read together.
-        for group in [[name] for name in names] if log.record == "row" else [names]:
+        # What is behind an access line is read as a whole, too: its fields may have names.
+        rest = [REST] if set(EXTRAS) <= set(names) else []
+        for group in [[name] for name in names] if log.record == "row" else [names + rest]:
             with suppress(LogError):
                 texts = next(log.read(block, {f"column {name}": name for name in group})).texts
                 sample |= {name: _texts(texts[f"column {name}"][:SAMPLE]) for name in group}
@@ -198,6 +263,29 @@ def _sample(log: Log) -> dict[str, list[str | None]]:
 
 def _texts(column: pa.Array) -> list[str | None]:
     return [text and text.decode(errors="replace") for text in with_value(column).to_pylist()]
+
+
+def _finest(sample: Sample, guesses: Mapping[str, str], form: str | None, point: str) -> str:
+    """The unit that no digit of the first times and durations is lost in, at least milliseconds."""
+    numbers = []
+    for role in ("time", "end"):
+        if form and role in guesses:
+            texts = as_bytes(sample.get(guesses[role], ()))
+            numbers.append(read_times(texts, form, "s", point, few=True))
+    if "duration" in guesses:
+        texts, unit = (
+            as_bytes(sample.get(guesses["duration"], ())),
+            guesses.get("duration_unit", "s"),
+        )
+        numbers.append(read_durations(texts, unit, "s", point, few=True))
+    places = max(map(_places, numbers), default=0)
+    return next((unit for unit in ("ms", "us") if places <= EXPONENTS[unit]), "ns")
+
+
+def _places(numbers: Numbers) -> int:
+    """The decimal places that numbers have, at most 9 of those that are looked at."""
+    fraction = numbers.fraction[numbers.flags & VALID > 0]
+    return next((k for k in range(10) if not (fraction % (ONE // 10**k)).any()), 10)
 
 
 def _column(name: str, values: Sequence[str | None], point: str) -> Column:
@@ -213,123 +301,36 @@ def _kind(text: str) -> str:
     return "time" if guess_form(text) else "text"
 
 
-def _form(log: Log, sample: _Sample, column: str) -> str | None:
-    """The format of the first value of a column that is a time in a known format."""
-    texts = (text.replace(log.point, ".") for text in sample.get(column, ()) if text is not None)
-    implied = log.implied_form(column) if column in log.columns else None
-    return implied or next(filter(None, map(guess_form, texts)), None)
-
-
-def _roles(log: Log, sample: _Sample, known: Known | None) -> dict[str, str]:
-    """The columns for the time and the other roles, and what is known about them."""
-    # Not those that cannot be read, or occur twice.
-    columns = [name for name in log.columns if name in sample] if sample else log.columns
-    likely = {role: _by_name(columns, names) for role, names in _NAMES.items()}
-    times = [name for name in likely["time"] if _may_be_time(log, sample, name)]
-    times += [name for name in sample if _looks_like_time(sample[name])]
-    likely["duration"] = [
-        name for name in likely["duration"] if _may_be_duration(log, sample, name)
-    ]
-    roles: dict[str, str] = {}
-    if known is not None:
-        names = [
-            name for name in known.times if _may_be_time(log, sample, name) or known.time_format
-        ]
-        times = [name for name in names if log.has(name)] + times
-        given = {"duration": known.duration, "end": known.end, "where": known.where}
-        given["time_format"] = known.time_format
-        roles = {role: value for role, value in given.items() if value}
-        likely["key"] = [name for name in known.keys if name in columns] + likely["key"]
-    if times:
-        roles["time"] = times[0]
-        # An end is read in the format of the time.
-        form = _form(log, sample, times[0])
-        likely["end"] = [
-            name
-            for name in likely["end"]
-            if _form(log, sample, name) == form or not any(sample.get(name, ()))
-        ]
-    if not roles.keys() & {"duration", "end"}:
-        roles |= _pair(sample, roles.get("time", ""))
-    wanted = ("key",) if roles.keys() & {"duration", "end", "id"} else ("duration", "end", "key")
-    for role in wanted:
-        # A column without a value in the first rows would be of no use.
-        filled = (name for name in likely[role] if any(sample.get(name) or [True]))
-        rest = (name for name in filled if name not in roles.values())
-        if name := next(rest, None):
-            roles[role] = name
-    if "duration" in roles:
-        roles.pop("end", None)
-    return roles
-
-
-def _pair(sample: _Sample, time: str) -> dict[str, str]:
-    """Find requests in two rows: a column that tells a start from an end, and one with the id."""
-    for event, texts in sample.items():
-        spelled = {text.strip().lower(): text.strip() for text in texts if text}
-        for start, end in _PAIRS:
-            if {start, end} <= spelled.keys():
-                starts, ends = spelled[start], spelled[end]
-                ids = {
-                    name: _common(values, texts, starts, ends)
-                    for name, values in sample.items()
-                    if name not in (event, time)
-                }
-                name = max(ids, key=lambda name: ids[name], default="")
-                if name and ids[name]:
-                    return {"id": name, "event": event, "starts": starts, "ends": ends}
-    return {}
-
-
-def _common(
-    values: Sequence[str | None], events: Sequence[str | None], starts: str, ends: str
-) -> int:
-    """The number of ids with a start and an end; 0 if an id has several starts as a rule."""
-    pairs = [pair for pair in zip(values, events, strict=True) if pair[0]]
-    started = [value for value, event in pairs if (event or "").strip() == starts]
-    ended = {value for value, event in pairs if (event or "").strip() == ends}
-    distinct = set(started)
-    return len(distinct & ended) if 2 * len(distinct) > len(started) else 0
-
-
-def _start_or_end(log: Log, known: Known | None, time: str) -> str:
-    """Whether a time is a start or an end, as the documentation or its name says; else empty."""
-    name = split_unit(time)[0]
-    if known is not None and known.times.get(time):
-        return known.times[time]
-    if name in _NAMES["end"]:
-        return "end"
-    return "start" if re.search("start|begin", name) else log.time_is
-
-
 def _units(
-    log: Log, sample: _Sample, known: Known | None, guesses: Mapping[str, str], form: str | None
+    log: Log, sample: Sample, known: Known | None, guesses: Mapping[str, str], form: str | None
 ) -> tuple[tuple[str, ...], str]:
     """The units that the durations may have, the most likely one first; and that in words."""
     column = guesses["duration"]
     if known is not None and known.unit:
         return (known.unit,), known.unit
-    values = [text.replace(log.point, ".") for text in sample.get(column, ()) if text is not None]
+    values = [text.replace(log.point, ".") for text in present(sample.get(column, ()))]
     if values and not any(re.fullmatch(NUMBER, text.strip()) for text in values):
         return ("s",), "each value has its unit"
-    if unit := unit_in_name(column) or log.duration_unit:
+    metric = metrics_of_time(sample)[1][:1] if split_unit(column)[0] == VALUE else []
+    if unit := unit_in_name(*metric or [column]) or log.duration_unit:
         return (unit,), unit
     fits = _fitting(log, sample, column, guesses["time"], form) if form else ()
     return (fits, f"{' or '.join(fits)}, from the values") if fits else (("s",), "s, assumed")
 
 
-def _fitting(log: Log, sample: _Sample, column: str, time: str, form: str) -> tuple[str, ...]:
+def _fitting(log: Log, sample: Sample, column: str, time: str, form: str) -> tuple[str, ...]:
     """The units that fit the durations beside the differences of the times.
 
     A usual duration is not longer than all rows together, or than a usual timeout; and of shorter
-    units, only those are likely in which requests are in flight now and then.
+    units, only those are likely in which requests are in flight now and then. If the times have
+    decimals of a second, durations with as many are the most likely.
     """
-    duration = read_durations(_array(sample.get(column, ())), "s", "s", log.point, few=True)
+    duration = read_durations(as_bytes(sample.get(column, ())), "s", "s", log.point, few=True)
     fine = duration.flags & VALID > 0
     values = (duration.whole + duration.fraction / ONE)[fine]
-    times = read_times(_array(sample.get(time, ())), form, "us", log.point, few=True)
-    moments = times.whole[times.flags & VALID > 0]
-    span = float(np.ptp(moments)) / 1e6 if len(moments) else 0.0
+    times = read_times(as_bytes(sample.get(time, ())), form, "s", log.point, few=True)
+    moments = (times.whole + times.fraction / ONE)[times.flags & VALID > 0]
+    span = float(np.ptp(moments)) if len(moments) else 0.0
     if not len(values) or not values.any() or not span:
         return ()
     typical, in_flight = median(values.tolist()), values.sum() / span
@@ -339,12 +340,18 @@ def _fitting(log: Log, sample: _Sample, column: str, time: str, form: str) -> tu
         short = typical * scale <= max(span, EXAMPLE_TIMEOUT)
         if short and (not fits or in_flight * scale >= _LEAST_IN_FLIGHT):
             fits.append(unit)
-    return tuple(sorted(fits, key=lambda unit: abs(math.log10(in_flight) - EXPONENTS[unit])))
+    decimals, of_times = _places(duration), _places(times)
+
+    def unlikely(unit: str) -> tuple[bool, float]:
+        as_fine = decimals + EXPONENTS[unit] == of_times > 0
+        return not as_fine, abs(math.log10(in_flight) - EXPONENTS[unit])
+
+    return tuple(sorted(fits, key=unlikely))
 
 
-def _slow(sample: _Sample, guesses: Mapping[str, str], form: str | None, point: str) -> float:
+def _slow(sample: Sample, guesses: Mapping[str, str], form: str | None, point: str) -> float:
     """The share of the first requests that take EXAMPLE_TIMEOUT or longer, or have no end."""
-    column = {role: _array(sample.get(name, ())) for role, name in guesses.items()}
+    column = {role: as_bytes(sample.get(name, ())) for role, name in guesses.items()}
     limit = 1000 * EXAMPLE_TIMEOUT
     if "duration" in guesses:
         unit = guesses.get("duration_unit", "s")
@@ -373,30 +380,3 @@ def _slow(sample: _Sample, guesses: Mapping[str, str], form: str | None, point: 
 
 def _share(late: Bools) -> float:
     return float(late.mean()) if len(late) else 0.0
-
-
-def _array(texts: Sequence[str | None]) -> pa.Array:
-    return pa.array(texts, pa.string()).cast(pa.binary())
-
-
-def _by_name(columns: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The columns with one of these names, then those of objects with one."""
-    bases = {column: split_unit(column)[0] for column in columns}
-    found = [column for name in names for column, base in bases.items() if base == name]
-    inner = {column: base.rpartition(".")[2] for column, base in bases.items() if "." in base}
-    return found + [column for name in names for column, base in inner.items() if base == name]
-
-
-def _may_be_time(log: Log, sample: _Sample, column: str) -> bool:
-    """Return whether a column has a time, or no values."""
-    return not any(sample.get(column, ())) or _form(log, sample, column) is not None
-
-
-def _may_be_duration(log: Log, sample: _Sample, column: str) -> bool:
-    """Return whether a column has a duration, or no values."""
-    read = read_durations(_array(sample.get(column, ())), "s", "s", log.point, few=True)
-    return bool((read.flags & ABSENT > 0).all() or (read.flags & VALID > 0).any())
-
-
-def _looks_like_time(texts: Sequence[str | None]) -> bool:
-    return looks_like_time(next(filter(None, texts), ""))

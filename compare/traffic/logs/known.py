@@ -9,25 +9,28 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 _UNITS = {
-    "s": ("s", "sec", "secs", "seconds"),
-    "ms": ("ms", "msec", "millis", "milliseconds"),
-    "us": ("us", "usec", "micros", "microseconds"),
-    "ns": ("ns", "nsec", "nano", "nanos", "nanoseconds"),
+    "s": ("s", "sec", "secs", "second", "seconds", "sekunden"),
+    "ms": ("ms", "msec", "msecs", "millis", "millisec", "millisecond", "milliseconds"),
+    "us": ("us", "µs", "μs", "usec", "usecs", "micros", "microsec", "microsecond", "microseconds"),
+    "ns": ("ns", "nsec", "nsecs", "nano", "nanos", "nanosec", "nanosecond", "nanoseconds"),
 }
-_UNIT_OF = {word: unit for unit, words in _UNITS.items() for word in words}
+UNIT_OF = {word: unit for unit, words in _UNITS.items() for word in words}
+"""The name of a unit of time -> the unit."""
 _MISNAMED = "msec"
 """nginx's name for the time in seconds, with milliseconds as decimals."""
 
 
 def split_unit(column: str) -> tuple[str, str | None]:
-    """The name of a column in small letters without its unit, and the unit.
+    """The words of a column's name, in small letters and without its unit, and the unit.
 
-    >>> split_unit("tookMillis"), split_unit("status")
-    (('took', 'ms'), ('status', None))
+    >>> split_unit("tookMillis"), split_unit("Response Time (ms)"), split_unit("status")
+    (('took', 'ms'), ('response_time', 'ms'), ('status', None))
     """
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column).lower()
-    base, separator, word = re.fullmatch(r"(?:(.*)([_. -]))?(.*)", name).groups("")  # type: ignore[union-attr]  # any text matches
-    unit = _UNIT_OF.get(word) if separator or len(word) > 1 else None
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column).lower()
+    # A dot leads to a value in an object.
+    name = re.sub(r"[^\w.@]+", "_", spaced).strip("_")
+    base, separator, word = re.fullmatch(r"(?:(.*)([_.]))?(.*)", name).groups("")  # type: ignore[union-attr]  # any text matches
+    unit = UNIT_OF.get(word) if separator or len(word) > 1 else None
     return (base, unit) if unit and name != _MISNAMED else (name, None)
 
 
@@ -263,6 +266,71 @@ KNOWN = (
         keys=("tid",),
         time_format="epoch-us",
         where="ph = X",
+    ),
+    Known(
+        "Kubernetes, audit log",
+        "https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/",
+        "auditID stage verb",
+        {"requestReceivedTimestamp": "start"},
+        end="stageTimestamp",
+        keys=("user.username",),
+        where="stage = ResponseComplete",
+    ),
+    Known(
+        "MongoDB, structured log",
+        "https://www.mongodb.com/docs/manual/reference/log-messages/",
+        "ctx",
+        {"t.$date": "end"},
+        "attr.durationMillis",
+        "ms",
+        keys=("attr.remote", "ctx"),
+        where="attr.durationMillis >= 0",
+    ),
+    Known(
+        "AWS S3, server access log",
+        f"{_AWS}/AmazonS3/latest/userguide/LogFormat.html",
+        "bucket request_id",
+        {"time": "start"},
+        "total_time",
+        "ms",
+        keys=("client", "requester"),
+    ),
+    Known(
+        "Squid, native format",
+        "https://wiki.squid-cache.org/Features/LogFormat",
+        "hierarchy",
+        {"time": "end"},
+        "elapsed",
+        "ms",
+        keys=("client",),
+    ),
+    Known(
+        "PostgreSQL, log_min_duration_statement",
+        "https://www.postgresql.org/docs/current/runtime-config-logging.html",
+        "process severity",
+        {"time": "end"},
+        "duration",
+        "ms",
+        keys=("process",),
+        where="duration >= 0",
+    ),
+    Known(
+        "MySQL, slow query log",
+        "https://dev.mysql.com/doc/refman/8.4/en/slow-query-log.html",
+        "lock_time",
+        {"time": "end"},
+        "query_time",
+        "s",
+        keys=("client", "user"),
+    ),
+    Known(
+        "Prometheus, samples",
+        "https://prometheus.io/docs/instrumenting/exposition_formats/",
+        "metric|__name__",
+        {"timestamp": "end", "time": "end"},
+        "value",
+        "",
+        keys=("labels", "instance"),
     ),
     Known(
         "journald, JSON",

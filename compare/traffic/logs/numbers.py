@@ -8,7 +8,7 @@ that no digit goes through a float. Arrow parses times. Its `strptime` turns 31 
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -19,8 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compare.traffic.logs.time_formats import EPOCHS, FORMS, MONTHS, NUMBER, ZONE
-from compare.traffic.tapes.units import EXPONENTS, SUFFIXES
+from compare.traffic.logs.known import UNIT_OF
+from compare.traffic.logs.time_formats import EPOCHS, FORMS, MISSING, MONTHS, NUMBER, ZONE
+from compare.traffic.tapes.units import EXPONENTS
 from timers.arrays import Bools, Int64s
 from timers.errors import ParameterError
 from timers.kernels.jit import long_entry
@@ -32,14 +33,12 @@ _LONGEST = 2**31 - 1  # characters
 ONE = 10**FRACTION_DIGITS
 """A unit, in the unit of a fraction."""
 
-VALID, MORE, NEGATIVE, ABSENT = 1, 2, 4, 8
+VALID, MORE, NEGATIVE, ABSENT, BOUND, NO_DAY = 1, 2, 4, 8, 16, 32
 """Flags: the text is a number in range; digits beyond the fraction were cut off; the number is
-negative; there is no value."""
+negative; there is no value; the number is a bound, as in `<1 s`; the day is not in its year."""
 NO_ZONE = -(2**15)
 """The offset of a time without a zone."""
 _UTC = ("UTC", "GMT", "Z")
-MISSING = ("", "-")
-"""Texts that mean no value."""
 
 _NUMBERS = [f"{month:02}" for month in range(1, 13)]
 _HEADS = {"iso": (19, "%Y-%m-%d %H:%M:%S"), "access": (20, "%d/%b/%Y:%H:%M:%S")}
@@ -65,6 +64,9 @@ _CLOCK_SECONDS = "(?P<seconds>[0-5][0-9](?:[.,][0-9]+)?)"
 _DURATIONS = (
     # 01:02:03.5, and with days before it as .NET and Python do
     r"(?P<sign>-?)(?:(?P<days>[0-9]+)(?:\.| days?, ))?(?P<hours>[0-9]+):(?P<minutes>[0-5][0-9]):"
+    + _CLOCK_SECONDS,
+    # 1-02:03:04, as in Slurm
+    r"(?P<sign>)(?P<days>[0-9]+)-(?P<hours>[01][0-9]|2[0-3]):(?P<minutes>[0-5][0-9]):"
     + _CLOCK_SECONDS,
     # 02:35, minutes and seconds
     rf"(?P<sign>-?)(?P<minutes>[0-9]+):{_CLOCK_SECONDS}",
@@ -144,7 +146,7 @@ def read_times(
         parse_number = partial(_number, places=places, point=point)
         return _read_numbers(texts, point, places, parse_number, few=few)
     places = EXPONENTS[unit]
-    numbers = _parsed(texts, form, places, named=bool(assumed.zone), few=few)
+    numbers = _parsed(texts, form, places, assumed.zone or None, few=few)
     if lacks_year(form):
         years, _ = _years(numbers, places, assumed.year)
         _in_years(numbers, years, places)
@@ -165,7 +167,7 @@ def read_ends(
     years = earliest.view(f"datetime64[{unit}]").astype("datetime64[Y]").astype(np.int64) + 1970
     ends = []
     for more in (0, 1):
-        numbers = _parsed(texts, form, places, named=bool(assumed.zone))
+        numbers = _parsed(texts, form, places, assumed.zone or None)
         _in_years(numbers, years + more, places)
         if assumed.zone:
             _in_zone(numbers, assumed.zone, places)
@@ -183,13 +185,13 @@ def lacks_year(form: str) -> bool:
 
 def first_in_year(text: pa.Array, form: str) -> int | None:
     """The seconds since the year began, as if it were 2000, of one text; None if it is no time."""
-    numbers = _parsed(text, form, 0, named=True, few=True)
+    numbers = _parsed(text, form, 0, "", few=True)
     return int(_in_2000(numbers, 0)[0]) if numbers.flags[0] & VALID else None
 
 
 def year_behind(texts: pa.Array, form: str, year: Year) -> Year:
     """The year behind some times without one."""
-    return _years(_parsed(texts, form, 0, named=True), 0, year)[1]
+    return _years(_parsed(texts, form, 0, ""), 0, year)[1]
 
 
 def has_day(year: int, second: int) -> bool:
@@ -228,7 +230,7 @@ def _years(numbers: Numbers, places: int, year: Year) -> tuple[Int64s, Year]:
 def _in_years(numbers: Numbers, years: Int64s, places: int) -> None:
     """Move times that were read as in 2000 into their years. Unsets the flag of a missing day."""
     day, leap = _in_2000(numbers, places) // _DAY, _is_leap(years)
-    numbers.flags[(day == _LEAP_DAY) & ~leap] = 0
+    numbers.flags[(day == _LEAP_DAY) & ~leap] = NO_DAY
     starts = (years - 1970).view("datetime64[Y]").astype("datetime64[s]").astype(np.int64)
     move = starts - _START_OF_2000 - _DAY * ((day > _LEAP_DAY) & ~leap)
     numbers.whole[:] += np.where(numbers.flags & VALID, move, 0) * 10**places
@@ -355,10 +357,12 @@ def _decimals(bounds, characters, point, places, whole, fraction, flags):  # typ
         flags[row] = VALID
 
 
-def _parsed(texts: pa.Array, form: str, places: int, *, named: bool, few: bool = False) -> Numbers:
-    """Read times; without a year, as in 2000. See `_strptime` for `named`."""
+def _parsed(
+    texts: pa.Array, form: str, places: int, zone: str | None, *, few: bool = False
+) -> Numbers:
+    """Read times; without a year, as in 2000. See `_strptime` for the zone."""
     numbers = _empty(len(texts)) if few else _moments(texts, form, places)
-    parse = partial(_strptime, named=named) if "%" in form else _matched
+    parse = partial(_strptime, zone=zone) if "%" in form else _matched
     return _parse_rest(texts, numbers, partial(parse, form=form, places=places))
 
 
@@ -449,6 +453,9 @@ def _number(text: str, places: int, point: str = ".") -> _One:
 
 
 def _duration(text: str, default: str, places: int, point: str) -> _One:
+    if text.startswith("<"):
+        whole, fraction, flags, zone = _duration(text[1:].strip(" "), default, places, point)
+        return whole, fraction, flags | (BOUND if flags & VALID else 0), zone
     for match in filter(None, (re.fullmatch(form, text) for form in _DURATIONS)):
         parts = match.groupdict("")
         seconds = Decimal()
@@ -456,9 +463,10 @@ def _duration(text: str, default: str, places: int, point: str) -> _One:
             part = Decimal(parts.get(name, "").replace(",", ".") or 0)
             seconds = _EXACT.add(seconds, _EXACT.multiply(part, count))
         return _number(f"{parts['sign']}{seconds:f}", places)
-    suffix = next((suffix for suffix in SUFFIXES if text.endswith(suffix)), "")
-    exponent = SUFFIXES[suffix] if suffix else EXPONENTS[default]
-    number = text.removesuffix(suffix).rstrip(" ")
+    digits, suffix = re.fullmatch("(.*?)([^0-9.,]*)", text, re.DOTALL).groups()  # type: ignore[union-attr]  # any text matches
+    unit = UNIT_OF.get(suffix.strip(" "))
+    exponent = EXPONENTS[unit or default]
+    number = digits.rstrip(" ") if unit else text
     if re.fullmatch(_GROUPED, number):
         group = "." if "." in number.partition(",")[0] else ","
         number, point = number.replace(group, ""), ","
@@ -480,31 +488,47 @@ def _with_year(form: str) -> str:
     return f"%Y {form}" if lacks_year(form) else form
 
 
-def _strptime(text: str, form: str, places: int, *, named: bool) -> _One:
+def _strptime(text: str, form: str, places: int, *, zone: str | None) -> _One:
     """A time in a format of strptime.
 
-    %Z stands for UTC, GMT, Z or an offset. If zones may be `named`, any other name counts as none:
-    its time has the zone that is assumed.
+    %Z stands for UTC, GMT, Z or an offset. Any other name is refused without a zone. It tells which
+    of the zone's offsets is meant, such as EST or EDT. A name that the zone does not have counts as
+    none, and so does any with the zone "" or without a year.
     """
     text = text if (dated := _with_year(form)) == form else f"2000 {text}"
-    moment = None
+    moment, is_named = None, False
     with suppress(ValueError):
         moment = datetime.strptime(text, dated.replace("%Z", "%z"))
     for word in re.finditer("[A-Za-z]+", text) if "%Z" in form and moment is None else ():
         is_utc = word[0] in _UTC
-        if is_utc or named:
+        if is_utc or zone is not None:
             with suppress(ValueError):
                 zoned = f"{text[: word.start()]}+0000{text[word.end() :]}"
                 moment = datetime.strptime(zoned, dated.replace("%Z", "%z"))
-                moment = moment if is_utc else moment.replace(tzinfo=None)
+                if not is_utc:
+                    moment = moment.replace(tzinfo=None)
+                    if zone and dated == form:
+                        named = _named_offset(moment, zone, word[0])
+                        moment, is_named = moment.replace(tzinfo=named), named is not None
                 break
     if moment is None:
         return _NONE
     offset = moment.utcoffset()
     since = moment.replace(tzinfo=None) - datetime(1970, 1, 1) - (offset or timedelta())
-    zone = NO_ZONE if offset is None else offset // timedelta(minutes=1)
+    # Two names of one zone are not two zones.
+    minutes = 0 if is_named else NO_ZONE if offset is None else offset // timedelta(minutes=1)
     scale = 10 ** (FRACTION_DIGITS + places - EXPONENTS["us"])
-    return *divmod(since // timedelta(microseconds=1) * scale, ONE), VALID, zone
+    return *divmod(since // timedelta(microseconds=1) * scale, ONE), VALID, minutes
+
+
+def _named_offset(moment: datetime, zone: str, name: str) -> timezone | None:
+    """The offset that a zone calls by a name: at this time, or at least in this year."""
+    local = moment.replace(tzinfo=ZoneInfo(zone))
+    winter, summer = local.replace(month=1, day=1), local.replace(month=7, day=1)
+    for one in (local, local.replace(fold=1), winter, summer):
+        if one.tzname() == name and (offset := one.utcoffset()) is not None:
+            return timezone(offset)
+    return None
 
 
 def _matched(text: str, form: str, places: int) -> _One:
@@ -529,7 +553,7 @@ def _matched(text: str, form: str, places: int) -> _One:
 
 def _zone(text: str) -> int:
     """The minutes by which a zone is ahead of UTC, or NO_ZONE."""
-    if text in ("", "z", "Z"):
+    if text in ("", "z", *_UTC):
         return 0 if text else NO_ZONE
     digits = text[1:].replace(":", "").ljust(4, "0")
     minutes = int(digits[:2]) * 60 + int(digits[2:])

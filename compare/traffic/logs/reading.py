@@ -42,6 +42,7 @@ class Reading:
     pending: int = 0  # timers with deadlines after the end
     rejected: int = 0  # rows
     odd: int = 0  # of them, those whose duration or end cannot be read
+    bounds: int = 0  # durations that are only known to be shorter, as <1 s
     units: tuple[tuple[str, str], ...] = ()  # columns of numbers, each with its unit
 
     @property
@@ -79,6 +80,8 @@ class Reading:
                 f"{self.odd:,} of {total:,} rows ({share}%) were left out because of their"
                 " duration. They may be the slow ones."
             )
+        if self.bounds:
+            texts.append(f"{self.bounds:,} durations, such as <1 s, were read as their bounds.")
         if step is not None:
             texts.append(f"All times are multiples of {step}, which is coarse for {self.timeout}.")
         if without_zone:
@@ -113,6 +116,7 @@ class Seen:
     present: frozenset[str] = frozenset()  # roles with a value
     odd: int = 0  # rows whose duration or end cannot be read
     others: int = 0  # lines that a pattern does not select
+    bounds: int = 0  # durations that are only known to be shorter
 
     def add(self, times: Int64s, zone: npt.NDArray[np.int16]) -> None:
         """Add the times of some rows, and the minutes by which their zones are ahead of UTC."""
@@ -134,6 +138,7 @@ class Seen:
         self.present |= other.present
         self.odd += other.odd
         self.others += other.others
+        self.bounds += other.bounds
 
     def times(self, unit: str, timeout: int) -> Times:
         """The properties of all times; `timeout` in units."""

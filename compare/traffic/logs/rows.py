@@ -18,9 +18,11 @@ from compare.traffic.logs.choice import Condition
 from compare.traffic.logs.formats.base import Log, Records, Roles
 from compare.traffic.logs.numbers import (
     ABSENT,
+    BOUND,
     FRACTION_DIGITS,
     MORE,
     NEGATIVE,
+    NO_DAY,
     ONE,
     VALID,
     Assumed,
@@ -155,6 +157,9 @@ def interpret(
         "it has a NUL byte": nul,
         log.fault: records.fault,
         "it has no time": time.flags & ABSENT,
+        "time '{time}' is a day that its year lacks; give --year, that of the first line": (
+            time.flags & NO_DAY
+        ),
         "time '{time}' is not {form} or is out of range": ~time.flags & VALID,
         "time '{time}' is before 1970": time.flags & NEGATIVE,
         # Otherwise, milliseconds among seconds would be read as the year 58 000.
@@ -218,6 +223,8 @@ def interpret(
     fine = problem == _FINE
     odd = [code for code, text in enumerate(problems, 1) if text.startswith(_ODD_VALUES)]
     seen = Seen(odd=int(np.isin(problem, odd).sum()), others=int(others.sum()))
+    if meaning.value == "duration":
+        seen.bounds = int((duration.flags[fine] & BOUND > 0).sum())
     seen.add(time.whole[fine], time.zone[fine])
     for role, name in meaning.roles.items():
         if not log.has(name) and len(with_value(texts[role].filter(pa.array(fine))).drop_null()):

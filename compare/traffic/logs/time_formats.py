@@ -11,12 +11,14 @@ from timers.limits import LIMIT
 
 EPOCHS = {f"epoch-{unit}": unit for unit in EXPONENTS}
 """Time formats that count from 1970, and their unit."""
+MISSING = ("", "-")
+"""Texts that mean no value."""
 MONTHS = re.findall("...", "JanFebMarAprMayJunJulAugSepOctNovDec")
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
 _CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _SECOND = ":(?P<second>[0-5][0-9](?:[.,][0-9]+)?)"
 """Never 60: neither times since 1970 nor Python's have leap seconds."""
-ZONE = r"(?P<zone>[zZ]|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)?"
+ZONE = r"(?P<zone>[zZ]|UTC|GMT|[+-](?:0[0-9]|1[0-9]|2[0-3])(?::?[0-5][0-9])?)?"
 FORMS = dict.fromkeys(EPOCHS, NUMBER) | {
     "iso": rf"(?P<minute>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_CLOCK})(?:{_SECOND})? ?{ZONE}",
     "access": rf"\[?(?P<minute>[0-9]{{2}}/(?:{'|'.join(MONTHS)})/[0-9]{{4}}:{_CLOCK}){_SECOND}"
@@ -26,7 +28,18 @@ FORMS = dict.fromkeys(EPOCHS, NUMBER) | {
 SYSLOG = "%b %d %H:%M:%S"
 _SECONDS_OF_TODAY = 10**8
 """A smaller number is unlikely to be a time since 1970."""
-_WITHOUT_YEAR = "[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}"
+_OTHERS = {
+    "[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}": SYSLOG,
+    r"[0-9]{2}\.[0-9]{2}\.[0-9]{4} [0-9:]{8}": "%d.%m.%Y %H:%M:%S",
+    r"[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9:]{8}": "%Y/%m/%d %H:%M:%S",
+    "[0-9]{6} [ 0-9][0-9:]{7}": "%y%m%d %H:%M:%S",
+    "[0-9]{4} [0-9:]{8}": "%m%d %H:%M:%S",
+    r"[0-9]{4}/[0-9]{2}/[0-9]{2} - [0-9:]{8}": "%Y/%m/%d - %H:%M:%S",
+}
+"""Other times that no other form could mean -> their format; a fraction of a second may follow."""
+_NAMED_ZONE = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T])[0-9:]{8}(?:([.,])[0-9]{1,6})? (?!UTC|GMT)[A-Z]{3,5}"
+)
 _EPOCH_RANGES = {
     "epoch-s": (0, 10**11),
     "epoch-ms": (10**11, 10**14),
@@ -47,8 +60,12 @@ def guess_form(text: str) -> str | None:
     ['epoch-s', 'access', None]
     """
     text = text.strip()
-    if re.fullmatch(_WITHOUT_YEAR, text):
-        return SYSLOG
+    for pattern, form in _OTHERS.items():
+        if match := re.fullmatch(rf"{pattern}([.,]?)[0-9]{{0,6}}", text):
+            return f"{form}{match[1]}%f" if match[1] else form
+    if match := re.fullmatch(_NAMED_ZONE, text):
+        fraction = f"{match[2]}%f" if match[2] else ""
+        return f"%Y-%m-%d{match[1]}%H:%M:%S{fraction} %Z"
     for form in ("iso", "access"):
         if re.fullmatch(FORMS[form], text):
             return form

@@ -14,6 +14,8 @@ FORMATS: Mapping[str, str] = {
     "w3c": f"{__name__}.zeek:W3cLog",
     "jsonl": f"{__name__}.json:JsonLog",
     **dict.fromkeys(LINES, f"{__name__}.lines:LineLog"),
+    "ltsv": f"{__name__}.labelled:LtsvLog",
+    "logfmt": f"{__name__}.labelled:LogfmtLog",
     "tsv": f"{__name__}.csv:TsvLog",
     "csv": f"{__name__}.csv:CsvLog",
     "parquet": f"{__name__}.parquet:ParquetLog",

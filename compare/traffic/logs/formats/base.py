@@ -22,6 +22,7 @@ from compare.traffic.logs.blocks import (
     printable,
     stream_blocks,
 )
+from compare.traffic.logs.formats.envelopes import without
 from compare.traffic.logs.time_formats import guess_form
 from timers.arrays import Bools, Int32s
 
@@ -73,6 +74,11 @@ class Log(ABC):
     record: ClassVar[str] = "line"
     # whether a record may have columns that the head does not show
     columns_vary: ClassVar[bool] = False
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a line may tell more than its columns."""
+        return False
 
     @property
     def has_lines(self) -> bool:
@@ -130,6 +136,7 @@ class Log(ABC):
         too_long, data = block.too_long, block.data
         if data is None:
             data, too_long = load(self.source, block)
+        data = without(self.source.envelope, data)
         if not block.first:
             data = data.removeprefix(BOM)
         while True:
@@ -217,15 +224,22 @@ class Log(ABC):
         return f"{names} and {more:,} more" if more > 0 else names or "none"
 
 
+def plain_head(source: Source) -> bytes:
+    """The head without a mark at its beginning and without the envelope of each line."""
+    return without(source.envelope, source.head.removeprefix(BOM))
+
+
 def head_lines(source: Source) -> list[str]:
     """The whole lines of the head; those with a NUL byte are empty.
 
     Raises LogError if they are not text.
     """
     if source.head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise LogError(f"{source.name} is UTF-16; convert it to UTF-8, for example with iconv")
+        raise LogError(
+            f"{source.name} is compressed UTF-16; convert it to UTF-8, for example with iconv"
+        )
     # Python's splitlines has more line ends.
-    lines = re.split("\r\n|\n|\r", source.head.removeprefix(BOM).decode(errors="replace"))
+    lines = re.split("\r\n|\n|\r", source.text(plain_head(source)))
     if b"\0" in source.head:
         damaged = [number for number, line in enumerate(lines) if "\0" in line]
         if 2 * len(damaged) >= sum(map(bool, lines)):

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compare.traffic.logs.blocks import Block, LogError, Source
-from compare.traffic.logs.formats.base import Layout, Log, Records
+from compare.traffic.logs.formats.base import Layout, Log, Records, plain_head
 from compare.traffic.logs.formats.json_lines import find_values
 from compare.traffic.logs.time_formats import looks_like_time
 
@@ -25,6 +25,8 @@ _LOOKED = 10
 _DEEP = 20
 """More than the arrays and objects around a record."""
 _ARRAY = re.compile(r'\[(?:\{|\]$|\[["\[{0-9-])')
+_READ = {"spans[]": "spans", "traceEvents[]": "traceEvents"}
+"""The ends of paths to records that are read: OTLP's and Jaeger's spans, and Chrome's events."""
 _AT_ONCE = 500
 """Texts that are read at a time: few, so that their objects are soon freed."""
 _FEW = 1 << 16
@@ -37,7 +39,7 @@ _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 class JsonLog(Log):
     """JSON objects; a column is a key, or the keys that lead to it: `client.ip`."""
 
-    is_array: bool
+    array: str | None  # "" for one array; the key of arrays that hold the records; None for lines
 
     format: str = "jsonl"
     fault: str = "it is not a JSON object"
@@ -52,25 +54,33 @@ class JsonLog(Log):
     @classmethod
     def from_head(cls, source: Source, lines: list[str], blank: int, layout: Layout) -> Log:
         """The columns are the keys that are seen."""
-        if recipe := _recipe(lines):
+        recipe = _recipe(lines)
+        key = _READ.get((recipe or "").rpartition(".")[2])
+        if recipe and key is None:
             raise LogError(
                 f"{source.name} is neither an object a line nor an array of objects with times;"
                 f" this prints an object a line: jq -c '{recipe}' {shlex.quote(source.name)}"
             )
-        is_array = _start(lines).startswith("[")
-        texts = source.head.splitlines()
-        if is_array:
-            texts = [source.head[first:end] for first, end in _elements(source.head)][:_SEEN]
+        array = "" if key is None and _start(lines).startswith("[") else key
+        head = plain_head(source)
+        texts = head.splitlines()
+        if array is not None:
+            texts = [head[first:end] for first, end in _elements(head, array)][:_SEEN]
         columns: dict[str, None] = {}
         for first in range(0, len(texts), _AT_ONCE):
             for record in filter(None, _objects(texts[first : first + _AT_ONCE])):
                 columns |= dict.fromkeys(_paths(record))
-        return cls(source=source, columns=tuple(columns), is_array=is_array)
+        return cls(source=source, columns=tuple(columns), array=array)
+
+    @property
+    def is_text(self) -> bool:
+        """If it is Docker's, around lines in no known format."""
+        return {"log", "stream", "time"} <= set(self.columns)
 
     @property
     def has_lines(self) -> bool:
         """Unless it is an array."""
-        return not self.is_array
+        return self.array is None
 
     @property
     def divisible(self) -> bool:
@@ -79,18 +89,18 @@ class JsonLog(Log):
 
     def cut(self, data: bytes, last: bool) -> int:
         """Behind an object of an array."""
-        if last or not self.is_array:
+        if last or self.array is None:
             return super().cut(data, last)
         # The last element may go on in the next data.
-        ends = [end for _, end in _elements(data)]
+        ends = [end for _, end in _elements(data, self.array)]
         return ends[-2] if len(ends) > 1 else 0
 
     def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
         """Find the values of keys."""
-        if self.is_array or len(data) < _FEW:
+        if self.array is not None or len(data) < _FEW:
             texts = data.splitlines()
-            if self.is_array:
-                texts = [data[first:end] for first, end in _elements(data)]
+            if self.array is not None:
+                texts = [data[first:end] for first, end in _elements(data, self.array)]
             return _records([text for text in texts if text.strip(b" ")], names)
         lines = find_values(data, [_bytes(name) for name in names])
         fault, values = ~lines.plain, dict(zip(names, lines.values, strict=True))
@@ -127,6 +137,8 @@ def _start(lines: list[str]) -> str:
 def _recipe(lines: list[str]) -> str | None:
     """The program for jq that prints a record a line, if the file has another form."""
     start = _start(lines)
+    if start.startswith("[[{"):
+        return ".[][]"
     if start.startswith("[["):
         return ".[] | {time: .[0], duration: .[1]}"
     if start.startswith("["):
@@ -250,12 +262,27 @@ def _paths(record: dict[str, Any], before: str = "") -> Iterator[str]:
             yield before + key
 
 
-def _elements(data: bytes) -> Iterator[tuple[int, int]]:
-    """The elements of an array: from, to. The last one may be cut off."""
-    depth = first = 0
+def _elements(data: bytes, key: str = "") -> Iterator[tuple[int, int]]:
+    """The elements of an array: from, to. The last one may be cut off.
+
+    With a key, they are those of all arrays under this key. Data that goes on behind an element
+    begins inside of one.
+    """
+    name = f'"{key}"'.encode()
+    inside = not key or data.lstrip()[:1] in (b",", b"]")
+    depth = first = seen = 0  # how much of `"key": [` has been seen
     for token in _TOKEN.finditer(data):
         sign = token[0]
+        if not inside:
+            if sign == name:
+                seen = 1
+            elif seen == 2 and sign == b"[":
+                inside = True
+            else:
+                seen = 2 * (seen == 1 and sign == b":")
+            continue
         if depth == 0 and sign in (b"[", b"]", b"}"):
+            inside, seen = not key or sign == b"[", 0
             continue
         if depth == 0:
             first = token.start()

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compare.traffic.logs.blocks import Block, LogError, Source
+from compare.traffic.logs.blocks import Block, LogError, Source, lines_of
 from compare.traffic.logs.formats.base import Layout, Log, Records
-from compare.traffic.logs.formats.patterns import EXTRAS, LINES, QUOTED, REST, Line
+from compare.traffic.logs.formats.envelopes import without
+from compare.traffic.logs.formats.patterns import EXTRAS, LINES, LONGEST, QUOTED, REST, Line
 
 _RECOGNIZED = 10
 """The first lines, one of which must match a format; others may be damaged."""
@@ -22,6 +23,28 @@ class LineLog(Log):
     """Lines that patterns describe."""
 
     patterns: tuple[str, ...]
+    joins: str = ""  # see `Line`
+
+    @property
+    def is_text(self) -> bool:
+        """Unless a user has described all of it."""
+        return self.format != "pattern"
+
+    @property
+    def divisible(self) -> bool:
+        """Unless records have several lines."""
+        return super().divisible and not self.joins
+
+    def cut(self, data: bytes, last: bool) -> int:
+        """Before lines that may go on."""
+        size = super().cut(data, last)
+        if self.joins and not last:
+            plain = without(self.source.envelope, data[:size])
+            for found in re.finditer(self.joins.encode(), plain):
+                if found.end() == len(plain):
+                    ends = [end.start() for end in re.finditer(b"\n", data[:size])]
+                    return [-1, *ends][-1 - found[0].count(b"\n")] + 1
+        return size
 
     @classmethod
     def fits(cls, lines: list[str]) -> bool:
@@ -42,12 +65,14 @@ class LineLog(Log):
             format=name,
             fault=f"it is not {line.what}",
             selects=line.selects,
+            time_is=line.time_is,
             patterns=line.patterns,
+            joins=line.joins,
         )
 
     def parse(self, data: bytes, block: Block, names: Sequence[str]) -> Records:
         """Match lines with the patterns."""
-        lines = _lines(data)
+        lines = lines_of(_joined(data, self.joins))
         number = np.flatnonzero(pc.binary_length(pc.ascii_ltrim(lines.view(pa.string()), " ")))
         total, lines = len(lines), lines if len(number) == len(lines) else lines.take(number)
         groups = {REST if name in EXTRAS else name for name in names}
@@ -59,18 +84,17 @@ class LineLog(Log):
         return Records(number.astype(np.int32), fault, texts, total)
 
 
-def _lines(data: bytes) -> pa.Array:
-    """The lines of some data, as `splitlines`."""
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")).astype(np.int32)
-    if data and not data.endswith(b"\n"):
-        ends = np.append(ends, np.int32(len(data)))
-    # Every second text is a line end.
-    offsets = np.concatenate([[0], np.stack([ends, ends + 1], axis=1).ravel()]).astype(np.int32)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data + b"\n")]
-    texts = pa.Array.from_buffers(pa.binary(), 2 * len(ends), buffers)
-    return texts.take(np.arange(0, 2 * len(ends), 2))
+def _joined(data: bytes, joins: str) -> bytes:
+    """The data with the lines of a record as one, and blank lines in place of the others."""
+    if not joins:
+        return data
+    data = data.replace(b"\r\n", b"\n")
+
+    def one_line(found: re.Match[bytes]) -> bytes:
+        lines = found[0].splitlines()
+        return b" ".join(lines) + b"\n" * len(lines)
+
+    return re.sub(joins.encode(), one_line, data)
 
 
 def _own(pattern: str) -> Line:
@@ -89,9 +113,14 @@ def _own(pattern: str) -> Line:
 
 def _known(lines: list[str]) -> str:
     """The name of the format of one of the first lines, or an empty text."""
+    some = [line[:LONGEST] for line in lines[:_RECOGNIZED] if line.strip(" ")]
     for name, line in LINES.items():
-        sign = line.sign or line.patterns[-1]
-        if any(re.match(sign, text) for text in lines[:_RECOGNIZED]):
+        sign, texts = line.sign or line.patterns[-1], some
+        if line.joins:
+            head = "\n".join([*lines[: 2 * _RECOGNIZED], ""]).encode(errors="replace")
+            texts = _joined(head, line.joins).decode().split("\n")
+        found = sum(re.match(sign, text) is not None for text in texts)
+        if found and (2 * found >= len(texts) or not line.most):
             return name
     return ""
 
@@ -111,6 +140,16 @@ def _matched(
                 group_texts[name] = pc.replace_with_mask(group_texts[name], rest, values)
             missing[missing] = matches.is_null().to_numpy(zero_copy_only=False)
     return group_texts, missing
+
+
+def extra_names(rests: Iterable[str]) -> dict[str, str]:
+    """The columns of further fields -> what stands before their `=`, or nothing."""
+    names: dict[str, str] = {}
+    for rest in rests:
+        fields = re.finditer(rf'(?:[^ "]|"{QUOTED}")+', rest)
+        for column, field in zip(EXTRAS, fields, strict=False):
+            names.setdefault(column, field[0].strip('"').rpartition("=")[0].strip('"'))
+    return names
 
 
 @cache

@@ -18,6 +18,8 @@ WHITE_SPACE = " \t"
 """Instead of a separator: any number of these characters."""
 _MICROSOFT = re.compile(rb"^#Software:[ \t]*Microsoft", re.MULTILINE)
 _OTHER_SPACE = re.compile(rb"^ +| +(?=\r?$)|(?<= ) +", re.MULTILINE)
+_OTHER_SPACE_OR_TEXT = re.compile(rb'"[^"\n]*"|' + _OTHER_SPACE.pattern, re.MULTILINE)
+_AROUND_TAB = re.compile(rb"^ +| *(\t) *| +(?=\r?$)", re.MULTILINE)
 _LINE = re.compile(rb"^#[^\n]*\n?", re.MULTILINE)
 _HEADER_LINE = re.compile(rb"^#(?:separator|unset_field|[fF]ields)[^\n]*", re.MULTILINE)
 
@@ -50,6 +52,7 @@ class ZeekLog(Log):
     format: str = "zeek"
     duration_unit: str | None = "s"
     fault: str = "it does not have the fields of the header above it"
+    quotes: bool = False  # whether a value with spaces is in quotes
     what: ClassVar = "Zeek"
     marker: ClassVar = "#fields"
     divisible = False  # a block must know the header above it
@@ -93,12 +96,12 @@ class ZeekLog(Log):
         for match in [*_LINE.finditer(data), None]:
             first, end = match.span() if match else (len(data), len(data))
             if begin < first:
-                fields = _section(data[begin:first], header, names)
+                fields = _section(data[begin:first], header, names, quotes=self.quotes)
                 parts.append(fields._replace(line=fields.line + lines))
                 lines += fields.lines
             if match:
                 header, begin, lines = header.followed_by(match[0]), end, lines + 1
-        parts = parts or [_section(b"", header, names)]
+        parts = parts or [_section(b"", header, names, quotes=False)]
         number, fault = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
         columns = zip(*(part.texts for part in parts), strict=True)
         texts = dict(zip(names, map(pa.concat_arrays, columns), strict=True))
@@ -125,18 +128,18 @@ class W3cLog(ZeekLog):
         """The unit of durations is that of the software: Microsoft's is milliseconds."""
         log = super().from_head(source, lines, blank, layout)
         is_microsoft = _MICROSOFT.search(source.head) is not None
-        return replace(log, duration_unit="ms") if is_microsoft else log
+        # It writes a + for a space, and no quotes.
+        about = {"duration_unit": "ms"} if is_microsoft else {"quotes": True}
+        return replace(log, **about)
 
 
-def _section(data: bytes, header: Header, names: Sequence[str]) -> Fields:
+def _section(data: bytes, header: Header, names: Sequence[str], *, quotes: bool) -> Fields:
     """Split the lines below a header."""
     places = {name: place for place, name in enumerate(header.fields) if name in names}
     separator = header.separator
     if separator == WHITE_SPACE:
-        separator, data = " ", data.replace(b"\t", b" ")
-        if any(space in data for space in (b"  ", b" \n", b" \r", b"\n ")) or data[:1] == b" ":
-            data = _OTHER_SPACE.sub(b"", data)
-    fields = split(data, separator, len(header.fields), list(places.values()), quotes=False)
+        separator, data = _separated(data, len(header.fields) - 1, quotes=quotes)
+    fields = split(data, separator, len(header.fields), list(places.values()), quotes=quotes)
     unset, none = pa.scalar(header.unset.encode()), pa.scalar(None, pa.binary())
     known = {
         name: pc.if_else(pc.equal(text, unset), none, text)
@@ -146,3 +149,32 @@ def _section(data: bytes, header: Header, names: Sequence[str]) -> Fields:
     absent = pa.nulls(len(fields.line), pa.binary())
     texts = [known.get(name, absent) for name in names]
     return fields._replace(texts=texts)
+
+
+def _separated(data: bytes, separators: int, *, quotes: bool) -> tuple[str, bytes]:
+    """The character that separates the fields, and the data with no other space between them.
+
+    A line with a tab between any two fields may have spaces in its values.
+    """
+    if b"\t" in data:
+        lines = data.splitlines(keepends=True)
+        tabs = [line.count(b"\t") == separators and separators > 0 for line in lines]
+        if any(tabs):
+            pairs = zip(lines, tabs, strict=True)
+            rows = (
+                _AROUND_TAB.sub(b"\\1", line) if whole else b"\t".join(_words(line, quotes=quotes))
+                for line, whole in pairs
+            )
+            return "\t", b"".join(rows)
+        data = data.replace(b"\t", b" ")
+    if any(space in data for space in (b"  ", b" \n", b" \r", b"\n ")) or data[:1] == b" ":
+        space = _OTHER_SPACE_OR_TEXT if quotes and b'"' in data else _OTHER_SPACE
+        data = space.sub(lambda found: found[0] if found[0][:1] == b'"' else b"", data)
+    return " ", data
+
+
+def _words(line: bytes, *, quotes: bool) -> list[bytes]:
+    """The fields of a line that space separates, the last one with the line end."""
+    end = line[len(line.rstrip(b"\r\n")) :]
+    words = re.findall(rb'"[^"]*"|[^ \t\r\n]+' if quotes else rb"[^ \t\r\n]+", line)
+    return [*words[:-1], b"".join(words[-1:]) + end]

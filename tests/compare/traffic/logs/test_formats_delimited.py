@@ -15,7 +15,7 @@ from tests.compare.traffic.logs.records import PIECE, records, written
 
 def test_a_quote_over_many_lines_damages_one_if_it_is_too_long(path):
     path.write_text('a,b\n1,"x\ny"\n2,"' + "z\n" * 100 + "3,4\n")
-    found = records(path, ["a"], block=20, longest=60)
+    found = records(path, ["a"], Layout("csv"), block=20, longest=60)
     assert found[0] == (2, False, "1")
     assert found[1][:2] == (4, True)
     assert found[-1] == (104, False, "3")
@@ -67,7 +67,8 @@ def test_line_ends_in_quotes(path, rows, block):
     numbers = [1]
     for row in rows:
         numbers.append(numbers[-1] + 1 + "".join(row).count("\n"))
-    as_read = records(written(path, text.getvalue().encode()), ("x", "y"), block=block)
+    written(path, text.getvalue().encode())
+    as_read = records(path, ("x", "y"), Layout("csv"), block=block)
     assert as_read == [
         (number, False, *row) for number, row in list(zip(numbers, rows, strict=False))[1:]
     ]

@@ -90,39 +90,59 @@ ROW = {"time": "2024-05-01T10:00:00Z", "took": 5, "tags": [{"key": "k"}]}
 
 OTHER_JSON = {
     "pretty-printed": (json.dumps(ROW, indent=2) * 2, ".", [ROW, ROW]),
-    "Jaeger": (json.dumps({"data": [{"spans": [SPAN]}], "total": 0}), ".data[].spans[]", [SPAN]),
-    "Jaeger, longer than the head": (
-        json.dumps({"data": [{"spans": [SPAN] * 20_000}]}),
-        ".data[].spans[]",
-        [SPAN] * 20_000,
-    ),
-    "OTLP": (
-        json.dumps(OTLP, indent=1),
-        ".resourceSpans[].scopeSpans[].spans[]",
-        [OTLP_SPAN] * 2,
-    ),
-    "OTLP in lines": (
-        f"{json.dumps(OTLP)}\n" * 2,
-        ".resourceSpans[].scopeSpans[].spans[]",
-        [OTLP_SPAN] * 4,
-    ),
-    "Chrome": (
-        '{"traceEvents": [\n{"ph": "X", "ts": 5}]}',
-        ".traceEvents[]",
-        [{"ph": "X", "ts": 5}],
-    ),
     "a key with a hyphen": (
         json.dumps({"my-spans": [SPAN]}),
         '.["my-spans"][]',
         [SPAN],
     ),
-    "an array of objects with arrays": (json.dumps([{"spans": [SPAN]}]), ".[].spans[]", [SPAN]),
+    "arrays of objects in an array": (
+        json.dumps([[ROW, ROW], [ROW]]),
+        ".[][]",
+        [ROW, ROW, ROW],
+    ),
+    "an array of objects with arrays": (json.dumps([{"rows": [SPAN]}]), ".[].rows[]", [SPAN]),
     "an array of arrays": (
         "[[1714557600, 5], [1714557601, 6]]",
         ".[] | {time: .[0], duration: .[1]}",
         [{"time": 1714557600, "duration": 5}, {"time": 1714557601, "duration": 6}],
     ),
 }
+
+
+SPANS = {
+    "Jaeger": (json.dumps({"data": [{"spans": [SPAN]}], "total": 0}), [SPAN]),
+    "Jaeger, several traces": (
+        json.dumps({"data": [{"spans": [SPAN, SPAN], "processes": {"p": {}}}, {"spans": [SPAN]}]}),
+        [SPAN] * 3,
+    ),
+    "Jaeger, longer than the head": (
+        json.dumps({"data": [{"spans": [SPAN] * 20_000}]}),
+        [SPAN] * 20_000,
+    ),
+    "OTLP": (json.dumps(OTLP, indent=1), [OTLP_SPAN] * 2),
+    "OTLP in lines": (f"{json.dumps(OTLP)}\n" * 2, [OTLP_SPAN] * 4),
+    "Chrome": ('{"traceEvents": [\n{"ph": "X", "ts": 5}]}', [{"ph": "X", "ts": 5}]),
+    "an array of objects with spans": (json.dumps([{"spans": [SPAN]}]), [SPAN]),
+    "a text like a key": (
+        json.dumps({"data": [{"a": "spans", "b": [5], "c": '"spans": [', "spans": [SPAN]}]}),
+        [SPAN],
+    ),
+}
+"""Records in arrays that objects have, and these records."""
+
+
+@pytest.mark.parametrize("name", SPANS)
+def test_spans_are_read_wherever_the_file_is_cut(path, name):
+    text, spans = SPANS[name]
+    path.write_text(text)
+    names = tuple(key for key, value in spans[0].items() if not isinstance(value, list))
+    assert set(names) < set(open_log(str(path)).columns) | {"other"}
+    rows = [
+        (number, False, *(str(span[name]) for name in names))
+        for number, span in enumerate(spans, 1)
+    ]
+    for block in (7, 50, 1 << 20) if len(text) < 5000 else (1 << 14, 1 << 20):
+        assert records(path, names, block=block) == rows
 
 
 @pytest.mark.parametrize("name", OTHER_JSON)

@@ -57,11 +57,11 @@ REFUSED = {
     "blank": (b"\n\n  \n", "is empty"),
     "empty.gz": (gzip.compress(b""), "is empty"),
     "zeros": (bytes(100), "is neither text nor a Parquet file"),
-    "xz": (b"\xfd7zXZ\x00junk", "is compressed with xz; a log is plain or compressed with gzip,"),
+    "zip": (b"PK\x03\x04junk", "is compressed with zip; a log is plain or compressed with gzip,"),
     "cut.parquet": (b"PAR1 and then nothing", "is not a readable Parquet file"),
     "utf-16": (
-        "ts,rtt\n1,1\n".encode("utf-16"),
-        "is UTF-16; convert it to UTF-8, for example with",
+        gzip.compress("ts,rtt\n1,1\n".encode("utf-16")),
+        "is compressed UTF-16; convert it to UTF-8, for example with",
     ),
     "prose": (
         f"no columns \x07{'x' * 200}\nat all\n".encode(),
@@ -80,8 +80,7 @@ REFUSED = {
     ),
     "unfit": (
         b"ts,rtt\n1\n2\n",
-        "can be read; line 2: it does not have the 2 fields of the header (`wheelwork inspect`"
-        " shows how it is read)",
+        "its first line is 'ts,rtt', and 0 of 2 lines below it have as many commas; give",
     ),
 }
 """The contents of a file that is not a log, and the message, with the option that helps."""

@@ -125,6 +125,21 @@ def test_units_in_the_names_of_columns(requests, csv_log):
     assert done.reading.units == (("ts_ms", "s"), ("end_ms", "s"))
 
 
+def test_the_leap_day_of_another_year_has_a_hint(touches, csv_log):
+    lines = ["Feb 28 10:00:00,a", "Feb 29 10:00:00,a", "Mar  1 10:00:00,b"]
+    done = touches(csv_log("\n".join(["ts,client", *lines])), year=2023)
+    assert done.examples == (
+        "line 3: time 'Feb 29 10:00:00' is a day that its year lacks; give --year, that of the"
+        " first line",
+    )
+    assert touches(csv_log("\n".join(["ts,client", *lines])), year=2024, force=True).rows == 3
+
+
+def test_durations_that_are_bounds_are_said(requests, csv_log):
+    done = requests(csv_log("ts,rtt\n1,<1 sec\n2,0.5\n3,<9ms\n4,7\n"))
+    assert "2 durations, such as <1 s, were read as their bounds." in done.reading.warnings
+
+
 def test_date_and_time_in_two_columns(touches, tmp_path, csv_log):
     log = csv_log("date,time,client\n2020-01-01,00:00:01,a\n2020-01-01,,a\n,,a\n")
     done = touches(log, time="date,time", unit="s")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from compare.traffic.logs.numbers import (
     ABSENT,
+    BOUND,
     FRACTION_DIGITS,
     MORE,
     NEGATIVE,
@@ -451,6 +452,47 @@ def test_a_name_of_a_zone_does_not_depend_on_the_machine(monkeypatch, machine, t
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_a_name_tells_which_of_a_zones_offsets_is_meant():
+    """When clocks are set back, 01:30 comes twice; a program may always write winter's name."""
+    named = ["11-03 01:30 EDT", "11-03 01:30 EST", "11-03 01:40 EST", "07-01 12:00 EST"]
+    column = texts([f"2024-{text}" for text in named])
+    assumed = Assumed(zone="America/New_York")
+    numbers = read_times(column, "%Y-%m-%d %H:%M %Z", "s", assumed=assumed)
+    shown = [moment.isoformat() for moment in numbers.whole.astype("datetime64[s]").tolist()]
+    assert [text[5:16] for text in shown] == [
+        "11-03T05:30",
+        "11-03T06:30",
+        "11-03T06:40",
+        "07-01T17:00",
+    ]
+    assert set(numbers.zone.tolist()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds", "bound"),
+    [
+        ("1-02:03:04", 93_784_000, 0),
+        ("0-00:00:00.5", 500, 0),
+        ("129 msecs", 129, 0),
+        ("68000 micros", 68, 0),
+        ("2.5 seconds", 2500, 0),
+        ("<1 sec", 1000, BOUND),
+        ("< 5ms", 5, BOUND),
+        ("<0.5", 500, BOUND),
+        ("1-24:03:04", None, 0),
+        ("5 sacks", None, 0),
+        ("<", None, 0),
+        ("<soon", None, 0),
+        ("msecs", None, 0),
+    ],
+)
+def test_durations_as_people_write_them(text, milliseconds, bound):
+    numbers = read_durations(texts([text]), "s", "ms")
+    assert bool(numbers.flags[0] & VALID) == (milliseconds is not None)
+    assert numbers.flags[0] & BOUND == bound
+    assert milliseconds in (None, numbers.whole[0])
 
 
 @pytest.mark.parametrize(
