@@ -35,7 +35,7 @@ from compare.traffic.logs.formats import FORMATS
 from compare.traffic.logs.formats.arrow import ArrowLog, ArrowStream
 from compare.traffic.logs.formats.base import Layout, Log, Roles
 from compare.traffic.logs.inspect import SAMPLE, first_second, values, year_of_file
-from compare.traffic.logs.job import MOST_ROWS, Job, Result, TooManyRows, ingest_here
+from compare.traffic.logs.job import MOST_WITH_IDS, Job, Result, TooManyIds, ingest_here
 from compare.traffic.logs.numbers import (
     VALID,
     Assumed,
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 29
 """The largest `longest_line`. Two such lines are held, and an array of texts has at most 2 GiB."""
-MOST_READ = MOST_ROWS // 4
-"""The largest `limit`: rows that are sorted in this process, even if they have ids."""
+MOST_READ = MOST_WITH_IDS
+"""The largest `limit`: rows that are read in this process, even if they have ids."""
 
 _CHOICES = ("year", "time_zone", "where", "limit", "longest_line")
 """Fields of LogOptions that the manifest records if they are given."""
@@ -345,8 +345,8 @@ def _run(
             return ingest_on_spark(job, chosen)
         try:
             return ingest_here(job, chosen)
-        except TooManyRows as error:
-            many = f"more than {error} rows"
+        except TooManyIds as error:
+            many = f"more than {error} rows with ids"
     for log in job.logs:
         if log.source.stream is not None:
             raise IngestError(f"{log.name} has {many}, which Spark sorts; write them to a file")

@@ -6,19 +6,16 @@ without one is a request that is not answered; an end without a start is rejecte
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
 from compare.traffic.logs.rows import END, NONE
+from compare.traffic.logs.sorting import Piece
 from compare.traffic.tapes.description import Late
 from timers.arrays import Int32s, Int64s
 
 _GATHER = 1 << 18
 """Rows that are gathered before they are paired."""
-
-Piece = tuple[Int64s, Any, Int64s]
-"""Rows: start, end (of requests) or key or id (as a small number), position in the log."""
 
 
 def in_time(pieces: Iterable[Piece], timeout: int) -> Iterator[tuple[Piece, Late]]:

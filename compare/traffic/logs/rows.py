@@ -54,6 +54,7 @@ RUNS = pa.schema(
     [
         ("shard", pa.int32()),
         ("first", pa.int64()),
+        ("place", pa.int64()),
         ("start", _NUMBERS),
         ("value", _NUMBERS),
         ("position", _NUMBERS),
@@ -65,7 +66,7 @@ RUNS = pa.schema(
 The columns `start`, `value` and `position` have an element for each row. Times are in units,
 rounded down. A value is the end of a request that was answered, or NONE; if rows have keys, it is
 the place of the key in `keys`, which is null otherwise. A position is the place of the row in the
-log. `first` is the first start.
+log. `first` and `place` are the start and the position of the first row.
 """
 REJECTED_ROWS = pa.schema(
     [
@@ -276,7 +277,8 @@ def _runs(
         keys = _lists(np.cumsum([len(part.dictionary) for part in parts]).tolist(), texts)
         value = np.concatenate([NO_POSITIONS, *(np.asarray(part.indices) for part in parts)])
     columns = (_lists(ends, pa.array(column)) for column in (start, value, position))
-    return pa.RecordBatch.from_arrays([shard[begins], start[begins], *columns, keys], schema=RUNS)
+    firsts = (column[begins] for column in (shard, start, position))
+    return pa.RecordBatch.from_arrays([*firsts, *columns, keys], schema=RUNS)
 
 
 def _lists(ends: Sequence[int], values: pa.Array) -> pa.ListArray:
