@@ -86,7 +86,7 @@ def test_what_a_log_was_read_as(requests, touches, csv_log, monkeypatch):
         "2020-01-01T00:00:03,,a\nnoon,1,a\n2020-01-01T00:00:04-00:30,1,b\n"
     )
     base = 1_577_836_800_000
-    for number, block in ((1, 30), (3, 1 << 23)):
+    for number, block in ((1, 30), (3, 1 << 22)):
         monkeypatch.setattr(blocks, "BLOCK", block)
         read = requests(log, unit="ms", out=f"r{number}", shards=number).reading
         assert (read.time_format, read.guessed, read.rows) == ("iso", True, 4)
