@@ -1,19 +1,20 @@
 """The ingestion of a log: what both executors share, and the one in this process."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
+import numpy as np
 
-from compare.base.executors import Stopping, Threads
+from compare.base.executors import Stopping, Threads, until_stopping
 from compare.traffic.logs.blocks import Block
 from compare.traffic.logs.formats.base import Log, Records
 from compare.traffic.logs.numbers import Year, year_behind
+from compare.traffic.logs.pairs import without_start
 from compare.traffic.logs.reading import Seen
 from compare.traffic.logs.rows import NO_POSITIONS, Meaning, Parsed, interpret
-from compare.traffic.logs.shards import Rejected, Runs, ends_without_start, write_shard
+from compare.traffic.logs.shards import Rejected, Runs, write_shard
 from compare.traffic.logs.sorting import Scratch
 from compare.traffic.tapes.trace import REJECTED, Shard
 from timers.arrays import Int64s
@@ -112,17 +113,9 @@ def ingest_here(job: Job, threads: Threads) -> Result:
     unmatched = _unmatched(job, threads) if meaning.value == "id" else NO_POSITIONS
     with closing(Scratch(job.directory)) as scratch:
         shards = [Runs(scratch) for _ in range(meaning.shards)]
-        rows = 0
-        for place, parsed in _parsed(job, threads, unmatched):
+        for place, parsed in _divided(_parsed(job, threads, unmatched), shards):
             table.add(place.file, parsed.total, parsed.rejected)
             seen.merge(parsed.seen)
-            for number, shard in enumerate(parsed.runs["shard"].to_pylist()):
-                shards[shard].add(parsed.runs.slice(number, 1))
-            rows += parsed.rows
-            if rows >= ROWS_IN_MEMORY:
-                for runs in shards:
-                    runs.set_aside()
-                rows = 0
         table.close()
 
         def work(shard: int, stopping: Stopping) -> Shard:
@@ -130,6 +123,37 @@ def ingest_here(job: Job, threads: Threads) -> Result:
             return write_shard(shard, job.directory, meaning, rows, stopping)
 
         return Result(threads.run(meaning.shards, work), table.kinds, table.examples, seen)
+
+
+def _unmatched(job: Job, threads: Threads) -> Int64s:
+    """The positions of ends without a start. Reads the log once more. Raises TooManyIds."""
+    with closing(Scratch(job.directory)) as scratch:
+        shards, rows = [Runs(scratch) for _ in range(job.meaning.shards)], 0
+        for _, parsed in _divided(_parsed(job, threads), shards):
+            rows += parsed.rows
+            if rows > MOST_WITH_IDS:
+                raise TooManyIds(f"{MOST_WITH_IDS:,}")
+
+        def work(shard: int, stopping: Stopping) -> Int64s:
+            return without_start(until_stopping(shards[shard].in_order(), stopping))
+
+        return np.concatenate(threads.run(job.meaning.shards, work))
+
+
+def _divided(
+    blocks: Iterable[tuple[Place, Parsed]], shards: Sequence[Runs]
+) -> Iterator[tuple[Place, Parsed]]:
+    """Give the runs of all parts to their shards."""
+    rows = 0
+    for place, parsed in blocks:
+        for number, shard in enumerate(parsed.runs["shard"].to_pylist()):
+            shards[shard].add(parsed.runs.slice(number, 1))
+        rows += parsed.rows
+        if rows >= ROWS_IN_MEMORY:
+            for runs in shards:
+                runs.set_aside()
+            rows = 0
+        yield place, parsed
 
 
 def _parsed(
@@ -152,17 +176,3 @@ def _up_to(job: Job, limit: int, unmatched: Int64s) -> Iterator[tuple[Place, lis
         limit -= sum(parsed.total for parsed in parts)
         if limit <= 0:
             return
-
-
-def _unmatched(job: Job, threads: Threads) -> Int64s:
-    """The positions of ends without a start. Reads the log once more. Raises TooManyIds."""
-
-    def runs() -> Iterator[pa.RecordBatch]:
-        rows = 0
-        for _, parsed in _parsed(job, threads):
-            rows += parsed.rows
-            if rows > MOST_WITH_IDS:
-                raise TooManyIds(f"{MOST_WITH_IDS:,}")
-            yield parsed.runs
-
-    return ends_without_start(runs())

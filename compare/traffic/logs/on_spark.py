@@ -18,9 +18,10 @@ from compare.base.files import CANNOT_WRITE, errors_as
 from compare.spark.failures import plain_failures
 from compare.traffic.logs.blocks import LogError
 from compare.traffic.logs.job import FILE_BITS, Job, Place, Result
+from compare.traffic.logs.pairs import without_start
 from compare.traffic.logs.reading import Seen
 from compare.traffic.logs.rows import NO_POSITIONS, REJECTED_ROWS, RUNS, Parsed
-from compare.traffic.logs.shards import Numbering, ends_without_start, pieces, write_shard
+from compare.traffic.logs.shards import Numbering, pieces, write_shard
 from compare.traffic.logs.sorting import in_order
 from compare.traffic.tapes.description import counts_from
 from compare.traffic.tapes.trace import Shard
@@ -69,7 +70,8 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
         yield pa.RecordBatch.from_arrays([[number], [_write(job, number, runs)]], schema=_REPORT)
 
     def unmatched_ends(_: int, runs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_arrays([ends_without_start(runs)], schema=_POSITIONS)
+        rows = in_order(pieces(runs, Numbering()))
+        yield pa.RecordBatch.from_arrays([without_start(rows)], schema=_POSITIONS)
 
     with plain_failures(f"{job.name}: the Spark job failed", {"LogError": LogError}):
         unmatched = NO_POSITIONS

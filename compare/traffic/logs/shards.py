@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compare.base.executors import Stopping, never_stopping, until_stopping
-from compare.traffic.logs.pairs import in_time, paired, without_start
+from compare.traffic.logs.pairs import in_time, paired
 from compare.traffic.logs.requests import EMPTY, RequestTape
-from compare.traffic.logs.rows import NO_POSITIONS, NONE, Meaning
+from compare.traffic.logs.rows import NONE, Meaning
 from compare.traffic.logs.sorting import Piece, Scratch, Waiting, by_time, in_order, joined_pieces
 from compare.traffic.logs.touches import TouchTape
 from compare.traffic.tapes.description import Late
 from compare.traffic.tapes.tape import Tape
 from compare.traffic.tapes.trace import Shard, new_shard, shard_name
-from timers.arrays import Int32s, Int64s
+from timers.arrays import Int32s
 
 EXAMPLES = 5
 """The number of rejected rows in a message."""
@@ -68,12 +68,6 @@ def _groups(runs: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             group, rows = [], 0
     if group:
         yield pa.Table.from_batches(group)
-
-
-def ends_without_start(runs: Iterable[pa.RecordBatch]) -> Int64s:
-    """The positions of ends without a start, of all runs of an id in any order."""
-    rows = list(pieces(runs, Numbering()))
-    return without_start(*joined_pieces(rows)) if rows else NO_POSITIONS
 
 
 class Runs:
