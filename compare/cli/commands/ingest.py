@@ -218,7 +218,7 @@ def summary(ingested: "Ingested") -> str:
     entries = [
         ("rows", f"{ingested.rows:,}{rejected}"),
         *(("", line) for line in [*examples, *more]),
-        *([("other lines", f"{ingested.others:,}")] if ingested.others else []),
+        *([("other lines", f"{ingested.other_lines:,}")] if ingested.other_lines else []),
     ]
     if reading.rows:
         unit = reading.unit

@@ -123,7 +123,7 @@ class Counts:
     rows: int
     unreadable: int
     unmatched: int
-    others: int  # lines that a pattern does not match; no rows
+    other_lines: int  # lines that a pattern does not match; no rows
     examples: tuple[str, ...]  # the first rejected rows, as in "line 7: time 'x' is not iso"
 
     @property
@@ -277,7 +277,7 @@ def _ingest(
         kinds = {kind: result.kinds.get(kind, 0) for kind in KINDS}
         rows += sum(kinds.values())
         examples = tuple(map(printable, result.examples))
-        counts = Counts(rows, **kinds, others=result.seen.others, examples=examples)
+        counts = Counts(rows, **kinds, other_lines=result.seen.other_lines, examples=examples)
         _check_counts(counts, name, options)
         unfinished.shards += result.shards
         time_format = form if counts.rows else None
@@ -302,7 +302,7 @@ def _ingest(
         timed_out=trace.description.timed_out,
         pending=trace.description.pending,
         rejected=counts.left_out,
-        odd=result.seen.odd,
+        bad_durations=result.seen.bad_durations,
         times=result.seen.times(options.unit, units),
         units=tuple((columns[role], unit) for role, unit in read_in.items() if role in columns),
     )
@@ -484,8 +484,8 @@ def _check_presence(logs: Sequence[Log], roles: Roles, seen: Seen) -> None:
 
 
 def _check_counts(counts: Counts, name: str, options: LogOptions) -> None:
-    if counts.others and not counts.rows:
-        raise IngestError(f"the pattern matches none of the {counts.others:,} lines of {name}")
+    if counts.other_lines and not counts.rows:
+        raise IngestError(f"the pattern matches none of the {counts.other_lines:,} lines of {name}")
     if options.where and counts.left_out == counts.rows:
         raise IngestError(f"{name} has no row that can be read with {' and '.join(options.where)}")
     if counts.left_out and counts.left_out == counts.rows:

@@ -41,7 +41,7 @@ class Reading:
     times: Times
     pending: int = 0  # timers with deadlines after the end
     rejected: int = 0  # rows
-    odd: int = 0  # of them, those whose duration or end cannot be read
+    bad_durations: int = 0  # of them, those whose duration or end cannot be read
     units: tuple[tuple[str, str], ...] = ()  # columns of numbers, each with its unit
 
     @property
@@ -72,12 +72,12 @@ class Reading:
             if (named := unit_in_name(column) or unit) != unit:
                 which = f"Column {column!r} was read in {unit}, and its name says {named}."
                 texts.append(f"{which} See --duration-unit and --time-format.")
-        if self.odd:
+        if self.bad_durations:
             total = self.rows + self.rejected
-            share = digits_text(100 * self.odd / total, 2)
+            share = digits_text(100 * self.bad_durations / total, 2)
             texts.append(
-                f"{self.odd:,} of {total:,} rows ({share}%) were left out because of their"
-                " duration. They may be the slow ones."
+                f"{self.bad_durations:,} of {total:,} rows ({share}%) were left out because of"
+                " their duration. They may be the slow ones."
             )
         if step is not None:
             texts.append(f"All times are multiples of {step}, which is coarse for {self.timeout}.")
@@ -111,8 +111,8 @@ class Seen:
     least_zone: int = -NO_ZONE - 1
     greatest_zone: int = NO_ZONE
     present: frozenset[str] = frozenset()  # roles with a value
-    odd: int = 0  # rows whose duration or end cannot be read
-    others: int = 0  # lines that a pattern does not select
+    bad_durations: int = 0  # rows whose duration or end cannot be read
+    other_lines: int = 0  # lines that a pattern does not select
 
     def add(self, times: Int64s, zone: npt.NDArray[np.int16]) -> None:
         """Add the times of some rows, and the minutes by which their zones are ahead of UTC."""
@@ -132,8 +132,8 @@ class Seen:
         self.least_zone = min(self.least_zone, other.least_zone)
         self.greatest_zone = max(self.greatest_zone, other.greatest_zone)
         self.present |= other.present
-        self.odd += other.odd
-        self.others += other.others
+        self.bad_durations += other.bad_durations
+        self.other_lines += other.other_lines
 
     def times(self, unit: str, timeout: int) -> Times:
         """The properties of all times; `timeout` in units."""
