@@ -10,6 +10,7 @@ end at most, and fails if anything is left beside the log.
 """
 
 import argparse
+import os
 import shutil
 import signal
 import subprocess
@@ -100,14 +101,16 @@ def command(path: Path, log: Log, out: Path) -> list[str]:
     return [sys.executable, "-m", "compare", "ingest", kind, *paths]
 
 
-def measure(call: list[str]) -> tuple[float, float, int]:
-    """The wall and the CPU seconds of a process, and its greatest memory in KiB."""
+def spent() -> float:
+    """The CPU seconds of all processes that have ended."""
     import resource  # not on Windows
 
-    def spent() -> float:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
+
+def measure(call: list[str]) -> tuple[float, float, int]:
+    """The wall and the CPU seconds of a process, and its greatest memory in KiB."""
     before, started, peak = spent(), time.perf_counter(), 0
     with subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         while process.poll() is None:
@@ -118,24 +121,30 @@ def measure(call: list[str]) -> tuple[float, float, int]:
     return time.perf_counter() - started, spent() - before, peak
 
 
-def interrupt(call: list[str], out: Path, after: float, number: signal.Signals) -> float:
-    """The seconds that a process takes to end after a signal; 0 if it has ended before."""
-    seconds = 0.0
+def interrupt(
+    call: list[str], out: Path, after: float, number: signal.Signals
+) -> tuple[float, float]:
+    """The wall and the CPU seconds of a process after a signal; 0 if it has ended before."""
+    wall = cpu = 0.0
+    before = spent()
     with subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             process.wait(after)
         except subprocess.TimeoutExpired:
+            stat = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+            cpu = -sum(map(int, stat[11:13])) / os.sysconf("SC_CLK_TCK")
             process.send_signal(number)
             started = time.perf_counter()
             process.wait()
-            seconds = time.perf_counter() - started
+            wall = time.perf_counter() - started
+            cpu += spent() - before
     if process.returncode == 0:  # it was done, or just about to be
         shutil.rmtree(out)
     elif process.returncode not in (128 + number, -number):
         raise SystemExit(f"{' '.join(call)} ended with {process.returncode} after {number.name}")
     if left := {entry.name for entry in out.parent.iterdir()} - {"log"}:
         raise SystemExit(f"{number.name} after {after:.1f} s has left {left}")
-    return seconds
+    return wall, cpu
 
 
 def main() -> None:
@@ -158,11 +167,12 @@ def main() -> None:
                 f"{name:<9} {some:>10,} rows: {cpu:5.1f} s of CPU, {peak / 1024:5.0f} MiB", end=""
             )
             shutil.rmtree(out)
-            slowest, signals = 0.0, cycle((signal.SIGTERM, signal.SIGINT))
+            ends, signals = [(0.0, 0.0)], cycle((signal.SIGTERM, signal.SIGINT))
             for moment, number in zip(range(options.moments), signals, strict=False):
                 after = wall * (moment + 0.5) / options.moments
-                slowest = max(slowest, interrupt(call, out, after, number))
-            print(f"; ends within {slowest:.2f} s of a signal", flush=True)
+                ends.append(interrupt(call, out, after, number))
+            longest, most = map(max, zip(*ends, strict=True))
+            print(f"; ends within {longest:.2f} s of a signal, {most:.2f} of CPU", flush=True)
 
 
 if __name__ == "__main__":
