@@ -138,9 +138,9 @@ def interrupt(
             process.wait()
             wall = time.perf_counter() - started
             cpu += spent() - before
-    if process.returncode == 0:  # it was done, or just about to be
+    if out.exists():  # a trace is there when it is complete
         shutil.rmtree(out)
-    elif process.returncode not in (128 + number, -number):
+    if process.returncode not in (0, 128 + number, -number, -signal.SIGINT):
         raise SystemExit(f"{' '.join(call)} ended with {process.returncode} after {number.name}")
     if left := {entry.name for entry in out.parent.iterdir()} - {"log"}:
         raise SystemExit(f"{number.name} after {after:.1f} s has left {left}")
