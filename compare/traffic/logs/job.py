@@ -19,8 +19,8 @@ from compare.traffic.logs.sorting import Scratch
 from compare.traffic.tapes.trace import REJECTED, Shard
 from timers.arrays import Int64s
 
-ROWS_IN_MEMORY = 1 << 21
-"""Rows that are held in memory: 50 MB, and three times that while they are sorted. The others wait
+ROWS_IN_MEMORY = 1 << 22
+"""Rows that are held in memory: 100 MB, and three times that while they are sorted. The others wait
 in a temporary file.
 """
 MOST_WITH_IDS = 10_000_000
