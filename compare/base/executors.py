@@ -116,14 +116,14 @@ class Threads:
         """Yield each part and its result, in their order.
 
         The parts are taken from the iterable on the caller's thread while others are worked on. At
-        most three per worker are held.
+        most two per worker are held.
         """
         running: deque[tuple[Part, Future[Piece]]] = deque()
         with ThreadPoolExecutor(self.workers, "wheelwork") as pool:
             try:
                 for part in parts:
                     running.append((part, pool.submit(work, part)))
-                    while running and (running[0][1].done() or len(running) > 3 * self.workers):
+                    while running and (running[0][1].done() or len(running) > 2 * self.workers):
                         part, done = running.popleft()
                         yield part, done.result()
                 while running:

@@ -184,6 +184,9 @@ def ingest_log(kind: str, given: Mapping[str, Any]) -> "Trace":
 
     Options that are not given have the defaults of the functions in `compare.traffic.logs.ingest`.
     """
+    from compare.base.arrow import leave_out_pandas
+
+    leave_out_pandas()
     from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
 
     known = {field.name for field in fields(LogOptions)}
@@ -215,7 +218,7 @@ def summary(ingested: "Ingested") -> str:
     entries = [
         ("rows", f"{ingested.rows:,}{rejected}"),
         *(("", line) for line in [*examples, *more]),
-        *([("other lines", f"{ingested.others:,}")] if ingested.others else []),
+        *([("other lines", f"{ingested.other_lines:,}")] if ingested.other_lines else []),
     ]
     if reading.rows:
         unit = reading.unit

@@ -25,7 +25,7 @@ from pyarrow.fs import FileSystem
 from compare.base.files import errors_as, reason
 from timers import TimerError
 
-BLOCK = 1 << 23
+BLOCK = 1 << 22
 """Bytes of a block, about: its last line is whole."""
 LONGEST_LINE = 1 << 24
 """Bytes of a line, by default. A longer one is rejected without being held in memory."""

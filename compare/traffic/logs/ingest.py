@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -35,7 +35,7 @@ from compare.traffic.logs.formats import FORMATS
 from compare.traffic.logs.formats.arrow import ArrowLog, ArrowStream
 from compare.traffic.logs.formats.base import Layout, Log, Roles
 from compare.traffic.logs.inspect import SAMPLE, first_second, values, year_of_file
-from compare.traffic.logs.job import MOST_ROWS, Job, Result, TooManyRows, ingest_here
+from compare.traffic.logs.job import MOST_WITH_IDS, Job, Result, TooManyIds, ingest_here
 from compare.traffic.logs.numbers import (
     VALID,
     Assumed,
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 29
 """The largest `longest_line`. Two such lines are held, and an array of texts has at most 2 GiB."""
-MOST_READ = MOST_ROWS // 4
-"""The largest `limit`: rows that are sorted in this process, even if they have ids."""
+MOST_READ = MOST_WITH_IDS
+"""The largest `limit`: rows that are read in this process, even if they have ids."""
 
 _CHOICES = ("year", "time_zone", "where", "limit", "longest_line")
 """Fields of LogOptions that the manifest records if they are given."""
@@ -123,7 +123,7 @@ class Counts:
     rows: int
     unreadable: int
     unmatched: int
-    others: int  # lines that a pattern does not match; no rows
+    other_lines: int  # lines that a pattern does not match; no rows
     examples: tuple[str, ...]  # the first rejected rows, as in "line 7: time 'x' is not iso"
 
     @property
@@ -195,14 +195,13 @@ def ingest_requests(
     events = {"event": event, "starts": starts, "ends": ends}
     if [value is not None for value in events.values()] != [id is not None] * 3:
         raise IngestError("--id needs --event, a column, and --starts and --ends, its texts")
-    meant = {"time_is": time_is, "duration_unit": duration_unit}
+    rules = {"time_is": time_is, "duration_unit": duration_unit}
     if id is not None and event is not None:
         if starts == ends:
             raise IngestError(f"starts and ends are both {starts!r}")
         roles["event"] = event
-        meant |= {"starts": str(starts), "ends": str(ends)}
-    source = {"timeout": timeout, **meant}
-    return _ingest(log, out, options, session, "requests", roles, timeout, meant, source)
+        rules |= {"starts": str(starts), "ends": str(ends)}
+    return _ingest(log, out, options, session, _Asked("requests", roles, timeout, rules))
 
 
 def ingest_touches(
@@ -218,7 +217,21 @@ def ingest_touches(
 
     Each row re-arms the timer of its key, to fire after an idle period such as "30s".
     """
-    return _ingest(log, out, options, session, "touches", {"key": key}, idle, {}, {"idle": idle})
+    return _ingest(log, out, options, session, _Asked("touches", {"key": key}, idle, {}))
+
+
+class _Asked(NamedTuple):
+    """What the rows of a log are to become."""
+
+    kind: str  # "requests" or "touches"
+    roles: Roles  # of their columns, without those of conditions
+    timeout: str  # or the idle period
+    rules: Mapping[str, Any]  # fields of Meaning
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """Its entries in the manifest."""
+        return {"timeout" if self.kind == "requests" else "idle": self.timeout, **self.rules}
 
 
 def _ingest(
@@ -226,43 +239,32 @@ def _ingest(
     out: str | os.PathLike[str],
     options: LogOptions,
     session: "SparkSession | None",
-    kind: str,
-    column: Roles,  # besides the time
-    timeout: str,  # the timeout, or the idle period
-    meant: Mapping[str, Any],
-    source: Mapping[str, Any],  # for the manifest
+    asked: _Asked,
 ) -> Ingested:
-    units = parse_duration(timeout, options.unit)
-    roles = {"time": options.time, **column}
-    columns = dict(roles)
-    where = tuple(map(parse_condition, options.where))
-    roles |= {f"where{number}": condition.column for number, condition in enumerate(where)}
-    streams: list[Log] = []
-    if isinstance(log, str | os.PathLike):
-        names = [os.fspath(log)]
-    elif isinstance(log, Sequence):
-        names = [os.fspath(place) for place in log]
-    else:
-        streams = [_stream(log, options)]
-        names = [streams[0].name]
+    timeout = parse_duration(asked.timeout, options.unit)
+    conditions = tuple(map(parse_condition, options.where))
+    roles = {"time": options.time, **asked.roles}
+    roles |= {f"where{number}": condition.column for number, condition in enumerate(conditions)}
+    names, streams = _named(log, options)
     short = [name.rstrip("/").rpartition("/")[2] for name in names]
-    initial_source = {"kind": kind, "log": short[0] if len(short) == 1 else short}
+    source = {"kind": asked.kind, "log": short[0] if len(short) == 1 else short}
     with (
-        new_trace(out, unit=options.unit, source=initial_source, force=options.force) as unfinished,
+        new_trace(out, unit=options.unit, source=source, force=options.force) as unfinished,
         _within_reach(names, options.master, session) as files,
     ):
         logs = _opened(files, options, streams, roles)
-        for log_ in logs:
-            if "id" in roles and log_.source.stream is not None:
-                raise IngestError(
-                    f"{log_.name} can be read only once, and a log with ids is read twice; write it"
-                    " to a file"
-                )
         form, guessed = _time_form(logs, options)
         years = _first_years(logs, options, form, names)
-        choice: dict[str, Any] = {"where": where, "assumed": Assumed(zone=options.time_zone or "")}
         meaning = Meaning(
-            roles, options.unit, units, form, guessed, options.shards, **meant, **choice
+            roles=roles,
+            unit=options.unit,
+            timeout=timeout,
+            form=form,
+            guessed=guessed,
+            shards=options.shards,
+            where=conditions,
+            assumed=Assumed(zone=options.time_zone or ""),
+            **asked.rules,
         )
         logs = _in_order(logs, meaning, years)
         name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
@@ -270,44 +272,73 @@ def _ingest(
         job = Job(name, tuple(logs), meaning, unfinished.directory, options.limit, of_files)
         with errors_as(IngestError, f"{CANNOT_WRITE} to {unfinished.directory.parent}"):
             result = _run(job, unfinished, *((options.master, session) if files == names else ()))
+        counts = _counted(result)
         _check_presence(logs, roles, result.seen)
         if years and options.year is None:
             _check_years(logs, result, years, options.unit)
-        rows = sum(shard.starts + shard.arms for shard in result.shards)
-        kinds = {kind: result.kinds.get(kind, 0) for kind in KINDS}
-        rows += sum(kinds.values())
-        examples = tuple(map(printable, result.examples))
-        counts = Counts(rows, **kinds, others=result.seen.others, examples=examples)
         _check_counts(counts, name, options)
         unfinished.shards += result.shards
-        time_format = form if counts.rows else None
-        described = {"format": logs[0].format, "columns": columns, "time_format": time_format}
-        choices = {name: getattr(options, name) for name in _CHOICES}
-        described |= {n: value for n, value in choices.items() if value != getattr(LogOptions, n)}
-        unfinished.source |= {**described, **source, **asdict(counts)}
+        unfinished.source |= _described(job, options, counts) | asked.source | asdict(counts)
     trace = open_trace(out)
-    read_in = {role: EPOCHS[form] for role in ("time", "end") if form in EPOCHS}
-    read_in["duration"] = meaning.duration_unit
+    reading = _reading(asked.kind, asked.timeout, meaning, trace, counts, result.seen)
+    return Ingested(**vars(counts), trace=trace, reading=reading)
+
+
+def _named(log: AnyLog, options: LogOptions) -> tuple[list[str], list[Log]]:
+    """The names of a log's files, or of a stream; and the stream."""
+    if isinstance(log, str | os.PathLike):
+        return [os.fspath(log)], []
+    if isinstance(log, Sequence):
+        return [os.fspath(place) for place in log], []
+    stream = _stream(log, options)
+    return [stream.name], [stream]
+
+
+def _counted(result: Result) -> Counts:
+    """The rows of a log that has been read."""
+    kinds = {kind: result.kinds.get(kind, 0) for kind in KINDS}
+    rows = sum(shard.starts + shard.arms for shard in result.shards) + sum(kinds.values())
+    examples = tuple(map(printable, result.examples))
+    return Counts(rows, **kinds, other_lines=result.seen.other_lines, examples=examples)
+
+
+def _described(job: Job, options: LogOptions, counts: Counts) -> dict[str, Any]:
+    """How a log was read, for the manifest."""
+    roles = job.meaning.roles.items()
+    columns = {role: name for role, name in roles if not role.startswith("where")}
+    form = job.meaning.form if counts.rows else None
+    choices = {name: getattr(options, name) for name in _CHOICES}
+    choices = {name: value for name, value in choices.items() if value != getattr(LogOptions, name)}
+    return {"format": job.logs[0].format, "columns": columns, "time_format": form, **choices}
+
+
+def _reading(
+    kind: str, timeout: str, meaning: Meaning, trace: Trace, counts: Counts, seen: Seen
+) -> Reading:
+    """How a log was read, for people."""
+    units = {role: EPOCHS[meaning.form] for role in ("time", "end") if meaning.form in EPOCHS}
+    units["duration"] = meaning.duration_unit
     ends = [time for shard in trace.shards for time in (shard.first_time, shard.last_time)]
-    times_on_tape = [time for time in ends if time is not None]
-    reading = Reading(
+    times = [time for time in ends if time is not None]
+    return Reading(
         kind=kind,
-        unit=options.unit,
+        unit=meaning.unit,
         timeout=timeout,
-        time_format=time_format,
-        guessed=guessed,
+        time_format=meaning.form if counts.rows else None,
+        guessed=meaning.guessed,
         rows=counts.rows - counts.left_out,
-        first=min(times_on_tape, default=0),
-        last=max(times_on_tape, default=0),
+        first=min(times, default=0),
+        last=max(times, default=0),
         timed_out=trace.description.timed_out,
         pending=trace.description.pending,
         rejected=counts.left_out,
-        odd=result.seen.odd,
-        bounds=result.seen.bounds,
-        times=result.seen.times(options.unit, units),
-        units=tuple((columns[role], unit) for role, unit in read_in.items() if role in columns),
+        bad_durations=seen.bad_durations,
+        bounds=seen.bounds,
+        times=seen.times(meaning.unit, meaning.timeout),
+        units=tuple(
+            (meaning.roles[role], unit) for role, unit in units.items() if role in meaning.roles
+        ),
     )
-    return Ingested(**vars(counts), trace=trace, reading=reading)
 
 
 @contextmanager
@@ -346,8 +377,8 @@ def _run(
             return ingest_on_spark(job, chosen)
         try:
             return ingest_here(job, chosen)
-        except TooManyRows as error:
-            many = f"more than {error} rows"
+        except TooManyIds as error:
+            many = f"more than {error} rows with ids"
     for log in job.logs:
         if log.source.stream is not None:
             raise IngestError(f"{log.name} has {many}, which Spark sorts; write them to a file")
@@ -396,6 +427,11 @@ def _opened(
                 " of a log have one format"
             )
         other.check_columns(roles.values(), IngestError)
+        if "id" in roles and other.source.stream is not None:
+            raise IngestError(
+                f"{other.name} can be read only once, and a log with ids is read twice; write it to"
+                " a file"
+            )
     return logs
 
 
@@ -485,8 +521,8 @@ def _check_presence(logs: Sequence[Log], roles: Roles, seen: Seen) -> None:
 
 
 def _check_counts(counts: Counts, name: str, options: LogOptions) -> None:
-    if counts.others and not counts.rows:
-        raise IngestError(f"the pattern matches none of the {counts.others:,} lines of {name}")
+    if counts.other_lines and not counts.rows:
+        raise IngestError(f"the pattern matches none of the {counts.other_lines:,} lines of {name}")
     if options.where and counts.left_out == counts.rows:
         raise IngestError(f"{name} has no row that can be read with {' and '.join(options.where)}")
     if counts.left_out and counts.left_out == counts.rows:

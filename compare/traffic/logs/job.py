@@ -1,23 +1,30 @@
 """The ingestion of a log: what both executors share, and the one in this process."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
+import numpy as np
 
 from compare.base.executors import Stopping, Threads, until_stopping
 from compare.traffic.logs.blocks import Block
 from compare.traffic.logs.formats.base import Log, Records
 from compare.traffic.logs.numbers import Year, year_behind
+from compare.traffic.logs.pairs import without_start
 from compare.traffic.logs.reading import Seen
 from compare.traffic.logs.rows import NO_POSITIONS, Meaning, Parsed, interpret
-from compare.traffic.logs.shards import Rejected, ends_without_start, write_shard
+from compare.traffic.logs.shards import Rejected, Runs, write_shard
+from compare.traffic.logs.sorting import Scratch
 from compare.traffic.tapes.trace import REJECTED, Shard
 from timers.arrays import Int64s
 
-MOST_ROWS = 40_000_000
-"""Rows that are sorted in the memory of this process, which takes 2 GB. Above, Spark sorts them."""
+ROWS_IN_MEMORY = 1 << 22
+"""Rows that are held in memory: 100 MB, and three times that while they are sorted. The others wait
+in a temporary file.
+"""
+MOST_WITH_IDS = 10_000_000
+"""Rows with ids, which are kept in the memory of this process. Above, Spark sorts them."""
 FILE_BITS = 40
 """The position of a row: the number of its file above these bits, and its place in the file below,
 which is the first byte of its block plus its number in the block."""
@@ -35,8 +42,8 @@ class Place(NamedTuple):
         return (self.file << FILE_BITS) + self.block.first
 
 
-class TooManyRows(Exception):  # not an error: Spark takes over
-    """A log has more rows than are sorted in memory; the argument is the limit."""
+class TooManyIds(Exception):  # not an error: Spark takes over
+    """A log has more rows with ids than are kept in memory; the argument is the limit."""
 
 
 class Job(NamedTuple):
@@ -100,41 +107,65 @@ def ingest_here(job: Job, threads: Threads) -> Result:
     """Read, sort and fold a log on threads of this process.
 
     Raises:
-        TooManyRows: if it is too large.
+        TooManyIds: if it has more rows with ids than are kept in memory.
     """
     table, seen, meaning = job.rejected(), Seen(), job.meaning
     unmatched = _unmatched(job, threads) if meaning.value == "id" else NO_POSITIONS
-    kept: list[list[pa.RecordBatch]] = [[] for _ in range(meaning.shards)]
-    for place, parsed in _parsed(job, threads, unmatched):
-        table.add(place.file, parsed.total, parsed.rejected)
-        seen.merge(parsed.seen)
+    with closing(Scratch(job.directory)) as scratch:
+        shards = [Runs(scratch) for _ in range(meaning.shards)]
+        for place, parsed in _divided(_parsed(job, threads, unmatched), shards):
+            table.add(place.file, parsed.total, parsed.rejected)
+            seen.merge(parsed.seen)
+        table.close()
+
+        def work(shard: int, stopping: Stopping) -> Shard:
+            rows = shards[shard].in_order()
+            return write_shard(shard, job.directory, meaning, rows, stopping)
+
+        return Result(threads.run(meaning.shards, work), table.kinds, table.examples, seen)
+
+
+def _unmatched(job: Job, threads: Threads) -> Int64s:
+    """The positions of ends without a start. Reads the log once more. Raises TooManyIds."""
+    with closing(Scratch(job.directory)) as scratch:
+        shards, rows = [Runs(scratch) for _ in range(job.meaning.shards)], 0
+        for _, parsed in _divided(_parsed(job, threads), shards):
+            rows += parsed.rows
+            if rows > MOST_WITH_IDS:
+                raise TooManyIds(f"{MOST_WITH_IDS:,}")
+
+        def work(shard: int, stopping: Stopping) -> Int64s:
+            return without_start(until_stopping(shards[shard].in_order(), stopping))
+
+        return np.concatenate(threads.run(job.meaning.shards, work))
+
+
+def _divided(
+    blocks: Iterable[tuple[Place, Parsed]], shards: Sequence[Runs]
+) -> Iterator[tuple[Place, Parsed]]:
+    """Give the runs of all parts to their shards."""
+    rows = 0
+    for place, parsed in blocks:
         for number, shard in enumerate(parsed.runs["shard"].to_pylist()):
-            kept[shard].append(parsed.runs.slice(number, 1))
-    table.close()
-
-    def work(shard: int, stopping: Stopping) -> Shard:
-        runs, kept[shard] = sorted(kept[shard], key=lambda run: run["first"][0].as_py()), []
-        return write_shard(shard, job.directory, meaning, until_stopping(runs, stopping))
-
-    return Result(threads.run(meaning.shards, work), table.kinds, table.examples, seen)
+            shards[shard].add(parsed.runs.slice(number, 1))
+        rows += parsed.rows
+        if rows >= ROWS_IN_MEMORY:
+            for runs in shards:
+                runs.set_aside()
+            rows = 0
+        yield place, parsed
 
 
 def _parsed(
     job: Job, threads: Threads, unmatched: Int64s = NO_POSITIONS
 ) -> Iterator[tuple[Place, Parsed]]:
-    """The parts of all blocks, or of those up to the limit. Raises TooManyRows."""
-    # The keys take several times the memory of a row.
-    row_limit = MOST_ROWS // 4 if job.meaning.value == "id" else MOST_ROWS
+    """The parts of all blocks, or of those up to the limit."""
     if job.limit is None:
         blocks = threads.in_order(job.blocks(), lambda place: list(job.read(place, unmatched)))
     else:
         blocks = _up_to(job, job.limit, unmatched)
-    rows = 0
     for place, parts in blocks:
         for parsed in parts:
-            rows += parsed.rows
-            if rows > row_limit:
-                raise TooManyRows(f"{row_limit:,}")
             yield place, parsed
 
 
@@ -145,8 +176,3 @@ def _up_to(job: Job, limit: int, unmatched: Int64s) -> Iterator[tuple[Place, lis
         limit -= sum(parsed.total for parsed in parts)
         if limit <= 0:
             return
-
-
-def _unmatched(job: Job, threads: Threads) -> Int64s:
-    """The positions of ends without a start. Reads the log once more."""
-    return ends_without_start(parsed.runs for _, parsed in _parsed(job, threads))

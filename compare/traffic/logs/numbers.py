@@ -95,6 +95,11 @@ class Numbers(NamedTuple):
     flags: npt.NDArray[np.uint8]
     zone: npt.NDArray[np.int16]  # of times
 
+    def has(self, flag: int) -> Bools:
+        """The texts with a flag."""
+        with_flag: Bools = self.flags & flag != 0
+        return with_flag
+
 
 class Year(NamedTuple):
     """The year of times without one, which are in the order of the log, and the last such time.

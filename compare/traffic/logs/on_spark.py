@@ -1,7 +1,7 @@
 """The ingestion of a log on Spark: tasks read blocks with the functions that threads use.
 
 A row of a DataFrame is a run of the log's rows (see `RUNS`). Spark divides the runs by shard and
-sorts them by their first starts, and a task folds each shard. What else a part of a block contains
+sorts them by their first rows, and a task folds each shard. What else a part of a block contains
 is one row of the last group, as JSON.
 """
 
@@ -18,9 +18,11 @@ from compare.base.files import CANNOT_WRITE, errors_as
 from compare.spark.failures import plain_failures
 from compare.traffic.logs.blocks import LogError
 from compare.traffic.logs.job import FILE_BITS, Job, Place, Result
+from compare.traffic.logs.pairs import without_start
 from compare.traffic.logs.reading import Seen
 from compare.traffic.logs.rows import NO_POSITIONS, REJECTED_ROWS, RUNS, Parsed
-from compare.traffic.logs.shards import ends_without_start, write_shard
+from compare.traffic.logs.shards import Numbering, pieces, write_shard
+from compare.traffic.logs.sorting import in_order
 from compare.traffic.tapes.description import counts_from
 from compare.traffic.tapes.trace import Shard
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 _ABOUT = pa.field("about", pa.string())
 _POSITIONS = pa.schema([("position", pa.int64())])
 _REPORT = pa.schema([("number", pa.int32()), ("report", pa.string())])
-_ORDER = ("shard", "first")
+_ORDER = ("shard", "first", "place")
 
 
 def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
@@ -68,7 +70,8 @@ def ingest_on_spark(job: Job, tasks: "SparkTasks") -> Result:
         yield pa.RecordBatch.from_arrays([[number], [_write(job, number, runs)]], schema=_REPORT)
 
     def unmatched_ends(_: int, runs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_arrays([ends_without_start(runs)], schema=_POSITIONS)
+        rows = in_order(pieces(runs, Numbering()))
+        yield pa.RecordBatch.from_arrays([without_start(rows)], schema=_POSITIONS)
 
     with plain_failures(f"{job.name}: the Spark job failed", {"LogError": LogError}):
         unmatched = NO_POSITIONS
@@ -113,7 +116,8 @@ def _write(job: Job, number: int, runs: Iterable[pa.RecordBatch]) -> str:
     """Write a shard, or the rejected rows, and return its report as JSON."""
     with errors_as(LogError, f"{CANNOT_WRITE} to {job.directory.parent}"):
         if number < job.meaning.shards:
-            return _json(write_shard(number, job.directory, job.meaning, runs))
+            rows = in_order(pieces(runs, Numbering()))
+            return _json(write_shard(number, job.directory, job.meaning, rows))
         table, seen = job.rejected(), Seen()
         for row in chain.from_iterable(run.select(["first", "about"]).to_pylist() for run in runs):
             about = json.loads(row["about"])

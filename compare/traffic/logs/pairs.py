@@ -6,19 +6,16 @@ without one is a request that is not answered; an end without a start is rejecte
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
-from compare.traffic.logs.rows import END, NONE
+from compare.traffic.logs.rows import END, NO_POSITIONS, NONE
+from compare.traffic.logs.sorting import Piece
 from compare.traffic.tapes.description import Late
-from timers.arrays import Int32s, Int64s
+from timers.arrays import Int64s
 
 _GATHER = 1 << 18
 """Rows that are gathered before they are paired."""
-
-Piece = tuple[Int64s, Any, Int64s]
-"""Rows: start, end (of requests) or key or id (as a small number), position in the log."""
 
 
 def in_time(pieces: Iterable[Piece], timeout: int) -> Iterator[tuple[Piece, Late]]:
@@ -30,14 +27,24 @@ def in_time(pieces: Iterable[Piece], timeout: int) -> Iterator[tuple[Piece, Late
         yield (start, np.where(late, NONE, end), position), Late(wait[late], int(until))
 
 
-def without_start(time: Int64s, ids: Int32s, position: Int64s) -> Int64s:
-    """The positions of ends without a start, of all rows in any order, without END. O(n log n)."""
-    order = np.lexsort((position, time, ids))
-    ids, position = ids[order], position[order]
-    is_end = position >= END
-    started = np.zeros(len(ids), np.bool_)
-    started[1:] = (ids[1:] == ids[:-1]) & ~is_end[:-1]
-    return np.sort(position[is_end & ~started] - END)
+def without_start(pieces: Iterable[Piece]) -> Int64s:
+    """The positions of ends without a start, of rows in order of (time, position), without END.
+
+    Memory: a byte for each id, and what is found.
+    """
+    started = np.empty(0, np.bool_)  # id -> whether its last row so far is a start
+    found = [NO_POSITIONS]
+    for _, ids, position in pieces:
+        started = np.pad(started, (0, max(0, int(ids.max(initial=-1)) + 1 - len(started))))
+        order = np.argsort(ids, kind="stable")
+        ids, position = ids[order], position[order]
+        is_end = position >= END
+        before = np.append(False, ~is_end[:-1])
+        first, last = (np.diff(ids, **{side: -1}) != 0 for side in ("prepend", "append"))
+        before[first] = started[ids[first]]
+        started[ids[last]] = ~is_end[last]
+        found.append(position[is_end & ~before] - END)
+    return np.sort(np.concatenate(found))
 
 
 def paired(pieces: Iterable[Piece], timeout: int) -> Iterator[tuple[Piece, Late]]:

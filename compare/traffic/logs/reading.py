@@ -41,7 +41,7 @@ class Reading:
     times: Times
     pending: int = 0  # timers with deadlines after the end
     rejected: int = 0  # rows
-    odd: int = 0  # of them, those whose duration or end cannot be read
+    bad_durations: int = 0  # of them, those whose duration or end cannot be read
     bounds: int = 0  # durations that are only known to be shorter, as <1 s
     units: tuple[tuple[str, str], ...] = ()  # columns of numbers, each with its unit
 
@@ -73,12 +73,12 @@ class Reading:
             if (named := unit_in_name(column) or unit) != unit:
                 which = f"Column {column!r} was read in {unit}, and its name says {named}."
                 texts.append(f"{which} See --duration-unit and --time-format.")
-        if self.odd:
+        if self.bad_durations:
             total = self.rows + self.rejected
-            share = digits_text(100 * self.odd / total, 2)
+            share = digits_text(100 * self.bad_durations / total, 2)
             texts.append(
-                f"{self.odd:,} of {total:,} rows ({share}%) were left out because of their"
-                " duration. They may be the slow ones."
+                f"{self.bad_durations:,} of {total:,} rows ({share}%) were left out because of"
+                " their duration. They may be the slow ones."
             )
         if self.bounds:
             texts.append(f"{self.bounds:,} durations, such as <1 s, were read as their bounds.")
@@ -114,8 +114,8 @@ class Seen:
     least_zone: int = -NO_ZONE - 1
     greatest_zone: int = NO_ZONE
     present: frozenset[str] = frozenset()  # roles with a value
-    odd: int = 0  # rows whose duration or end cannot be read
-    others: int = 0  # lines that a pattern does not select
+    bad_durations: int = 0  # rows whose duration or end cannot be read
+    other_lines: int = 0  # lines that a pattern does not select
     bounds: int = 0  # durations that are only known to be shorter
 
     def add(self, times: Int64s, zone: npt.NDArray[np.int16]) -> None:
@@ -136,8 +136,8 @@ class Seen:
         self.least_zone = min(self.least_zone, other.least_zone)
         self.greatest_zone = max(self.greatest_zone, other.greatest_zone)
         self.present |= other.present
-        self.odd += other.odd
-        self.others += other.others
+        self.bad_durations += other.bad_durations
+        self.other_lines += other.other_lines
         self.bounds += other.bounds
 
     def times(self, unit: str, timeout: int) -> Times:

@@ -4,7 +4,7 @@ Runs keep their shape from here to the fold, whether threads or Spark sort them;
 """
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from string import Formatter
 from typing import NamedTuple
@@ -35,7 +35,7 @@ from compare.traffic.logs.numbers import (
 )
 from compare.traffic.logs.reading import Seen
 from compare.traffic.logs.time_formats import EPOCHS, guessed_range
-from timers.arrays import Int32s, Int64s
+from timers.arrays import Bools, Int32s, Int64s
 from timers.limits import LIMIT
 
 UNREADABLE, UNMATCHED = "unreadable", "unmatched"
@@ -56,6 +56,7 @@ RUNS = pa.schema(
     [
         ("shard", pa.int32()),
         ("first", pa.int64()),
+        ("place", pa.int64()),
         ("start", _NUMBERS),
         ("value", _NUMBERS),
         ("position", _NUMBERS),
@@ -67,7 +68,7 @@ RUNS = pa.schema(
 The columns `start`, `value` and `position` have an element for each row. Times are in units,
 rounded down. A value is the end of a request that was answered, or NONE; if rows have keys, it is
 the place of the key in `keys`, which is null otherwise. A position is the place of the row in the
-log. `first` is the first start.
+log. `first` and `place` are the start and the position of the first row.
 """
 REJECTED_ROWS = pa.schema(
     [
@@ -83,12 +84,9 @@ ROWS_OF_A_RUN = 1 << 14
 they are merged: short runs need less memory.
 """
 
-_FINE, _NOT_CHOSEN = 0, -1
-"""Problems of a row, besides the place of one in the table of problems, from 1."""
-_WITHOUT_START = "it is an end, and '{id}' has no start before it"
-_ODD_VALUES = ("duration ", "end ", "it has no duration")
-"""The beginnings of problems with the time that a request took."""
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
+_USED, _NOT_CHOSEN = 0, -1
+"""In place of the number of a row's problem, which counts from 1."""
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 
 class Meaning(NamedTuple):
@@ -128,6 +126,27 @@ class Parsed(NamedTuple):
     rejected: pa.RecordBatch  # see REJECTED_ROWS
 
 
+class _Problem(NamedTuple):
+    """A reason to reject rows."""
+
+    role: str  # of the column at fault; "" for the line
+    text: str  # in which {role}, {form} and {unit} stand for what they are
+    rows: Bools  # those that have it
+    kind: str = UNREADABLE
+
+
+class _Rows(NamedTuple):
+    """What the rows of a part of a block mean, besides their times."""
+
+    start: Int64s
+    value: Int64s | pa.Array  # the end or NONE, or the key as text
+    shard: Int32s
+    position: Int64s
+    chosen: Bools  # whether it is an event that counts
+    problems: list[_Problem]
+    bounds: Bools | None = None  # whether its duration is only known to be shorter
+
+
 def interpret(
     log: Log,
     records: Records,
@@ -142,107 +161,163 @@ def interpret(
     `first` is the position of its first row. Rows at the positions `unmatched` are rejected. With a
     `limit`, no more lines or records are used. Times without a year begin in `year`.
     """
-    texts, form = records.texts, meaning.form
     assumed = meaning.assumed._replace(year=year) if year else meaning.assumed
-    time = read_times(texts["time"], form, meaning.unit, log.point, assumed)
-    low, high = 0, LIMIT
-    if meaning.guessed and form in EPOCHS:
-        low, high = guessed_range(form, meaning.unit)
-    none = np.zeros(len(records.fault), np.bool_)
-    nul = none if records.nul is None else records.nul
-    selects = log.selects and not records.too_long  # that line was not looked at
-    others = records.fault & ~nul if selects else none
-    problems = {
-        f"it is longer than {log.source.longest_line:,} bytes": records.fault & records.too_long,
-        "it has a NUL byte": nul,
-        log.fault: records.fault,
-        "it has no time": time.flags & ABSENT,
-        "time '{time}' is a day that its year lacks; give --year, that of the first line": (
-            time.flags & NO_DAY
-        ),
-        "time '{time}' is not {form} or is out of range": ~time.flags & VALID,
-        "time '{time}' is before 1970": time.flags & NEGATIVE,
-        # Otherwise, milliseconds among seconds would be read as the year 58 000.
-        "time '{time}' is not {form}, the format of the first time": (
-            (time.whole < low) | (time.whole > high)
-        ),
-        f"time '{{time}}' has more than {FRACTION_DIGITS} digits after the {{unit}}": (
-            time.flags & MORE
-        ),
-    }
-    start, end = time.whole, np.full(len(time.whole), NONE, np.int64)
-    position = first + records.number.astype(np.int64)
-    chosen = np.ones(len(start), np.bool_)
-    if meaning.value == "end":
-        ended = read_ends(texts["end"], form, meaning.unit, log.point, assumed, start)
-        present = ended.flags & ABSENT == 0
-        end = np.where(present, ended.whole, NONE)
-        problems |= {
-            "end '{end}' is not {form} or is out of range": present & (ended.flags & VALID == 0),
-            "end '{end}' is before its start": (
-                present & ((ended.whole < start) | (ended.flags & NEGATIVE > 0))
-            ),
-        }
-    elif meaning.value == "duration":
-        duration = read_durations(texts["duration"], meaning.duration_unit, meaning.unit, log.point)
-        present = duration.flags & ABSENT == 0
-        start, end = _started(time, duration, meaning)
-        end = np.where(present, end, NONE)
-        problems |= {
-            "duration '{duration}' is negative": duration.flags & NEGATIVE,
-            "duration '{duration}' is not a number in range": (
-                present & (duration.flags & VALID == 0)
-            ),
-            "it has no duration, so its start is unknown": (~present & (meaning.time_is == "end")),
-            "it started before 1970": start < 0,
-        }
-    else:
-        key = with_value(texts[meaning.value])
-        shard = _hashes(key, meaning.shards)
-        problems[f"it has no {meaning.value}"] = np.asarray(key.is_null())
-        if meaning.value == "id":
-            event = pc.ascii_trim(texts["event"].view(pa.string()), " ")
-            is_start, is_end = (
-                np.asarray(pc.fill_null(pc.equal(event, text), False))
-                for text in (meaning.starts, meaning.ends)
-            )
-            chosen &= is_start | is_end
-            problems[_WITHOUT_START] = np.isin(position, unmatched)
-            position += END * is_end
-    if not meaning.keyed:
-        shard = (_mixed(start, end) % np.uint64(meaning.shards)).astype(np.int32)
-    problems["its deadline would be beyond 2**63 - 1 {unit}"] = start > LIMIT - meaning.timeout
-    masks = [mask != 0 for mask in problems.values()]
-    problem = np.select(masks, range(1, len(masks) + 1), _FINE).astype(np.int8)
-    for number, condition in enumerate(meaning.where):
-        chosen &= condition.holds(texts[f"where{number}"], log.point)
-    problem[~(chosen | records.fault) | others] = _NOT_CHOSEN
-    if limit is not None:
-        problem[records.number >= limit] = _NOT_CHOSEN
-        others = others & (records.number < limit)
-    fine = problem == _FINE
-    odd = [code for code, text in enumerate(problems, 1) if text.startswith(_ODD_VALUES)]
-    seen = Seen(odd=int(np.isin(problem, odd).sum()), others=int(others.sum()))
+    texts, form, unit = records.texts, meaning.form, meaning.unit
+    time = read_times(texts["time"], form, unit, log.point, assumed)
+    place = first + records.number.astype(np.int64)
     if meaning.value == "duration":
-        seen.bounds = int((duration.flags[fine] & BOUND > 0).sum())
-    seen.add(time.whole[fine], time.zone[fine])
-    for role, name in meaning.roles.items():
-        if not log.has(name) and len(with_value(texts[role].filter(pa.array(fine))).drop_null()):
-            seen.present |= {role}
-    order = np.flatnonzero(fine)
+        duration = read_durations(texts["duration"], meaning.duration_unit, unit, log.point)
+        rows = _lasting(time, duration, meaning, place)
+    elif meaning.value == "end":
+        ends = read_ends(texts["end"], form, unit, log.point, assumed, time.whole)
+        rows = _ending(time, ends, meaning, place)
+    else:
+        rows = _keyed(time, texts, meaning, place, unmatched)
+    late = rows.start > LIMIT - meaning.timeout
+    problems = [
+        *_line_problems(log, records),
+        *_time_problems(time, meaning),
+        *rows.problems,
+        _Problem("time", "its deadline would be beyond 2**63 - 1 {unit}", late),
+    ]
+    masks, numbers = [problem.rows for problem in problems], range(1, len(problems) + 1)
+    number_of = np.select(masks, numbers, _USED).astype(np.int8)  # the first one counts
+    chosen = rows.chosen
+    for number, condition in enumerate(meaning.where):
+        chosen = chosen & condition.holds(texts[f"where{number}"], log.point)
+    other_lines = _other_lines(log, records)
+    is_read = np.True_ if limit is None else records.number < limit
+    number_of[~(chosen | records.fault) | other_lines | ~is_read] = _NOT_CHOSEN
+    used = number_of == _USED
+    of_durations = [
+        n for n, problem in enumerate(problems, 1) if problem.role in ("duration", "end")
+    ]
+    seen = Seen(
+        present=frozenset(_present(log, texts, meaning.roles, used)),
+        bad_durations=int(np.isin(number_of, of_durations).sum()),
+        other_lines=int((other_lines & is_read).sum()),
+        bounds=0 if rows.bounds is None else int((rows.bounds & used).sum()),
+    )
+    seen.add(time.whole[used], time.zone[used])
+    order = np.flatnonzero(used)
     # Small numbers are sorted in linear time.
-    for column in (start, shard.astype(np.min_scalar_type(meaning.shards))):
+    for column in (rows.start, rows.shard.astype(np.min_scalar_type(meaning.shards))):
         order = order[np.argsort(column[order], kind="stable")]
-    value = texts[meaning.value] if meaning.keyed else end
+    shard, start, value, position = rows.shard, rows.start, rows.value, rows.position
     runs = _runs(shard[order], start[order], value.take(order), position[order])
-    rejected = _rejected(records, problem, tuple(problems), meaning)
+    rejected = _rejected(records, number_of, problems, meaning)
     return Parsed(runs, len(order), records.total, seen, rejected)
+
+
+def _other_lines(log: Log, records: Records) -> Bools:
+    """The lines that a pattern does not select."""
+    # A line that is too long was not looked at.
+    selects = log.selects and not records.too_long
+    damaged = records.fault if records.nul is None else records.fault & ~records.nul
+    return damaged if selects else np.zeros(len(damaged), np.bool_)
+
+
+def _present(log: Log, texts: Mapping[str, pa.Array], roles: Roles, used: Bools) -> Iterator[str]:
+    """The roles of columns that the head does not show, and that have a value in a used row."""
+    for role, name in roles.items():
+        if not log.has(name) and len(with_value(texts[role].filter(pa.array(used))).drop_null()):
+            yield role
+
+
+def _line_problems(log: Log, records: Records) -> list[_Problem]:
+    """The problems of lines."""
+    none = np.zeros(len(records.fault), np.bool_)
+    longest, nul = log.source.longest_line, records.nul
+    return [
+        _Problem("", f"it is longer than {longest:,} bytes", records.fault & records.too_long),
+        _Problem("", "it has a NUL byte", none if nul is None else nul),
+        _Problem("", log.fault, records.fault),
+    ]
+
+
+def _time_problems(time: Numbers, meaning: Meaning) -> list[_Problem]:
+    """The problems of times."""
+    low, high = 0, LIMIT
+    if meaning.guessed and meaning.form in EPOCHS:
+        # Otherwise, milliseconds among seconds would be read as the year 58 000.
+        low, high = guessed_range(meaning.form, meaning.unit)
+    is_far = (time.whole < low) | (time.whole > high)
+    no_day = "time '{time}' is a day that its year lacks; give --year, that of the first line"
+    more = f"time '{{time}}' has more than {FRACTION_DIGITS} digits after the {{unit}}"
+    return [
+        _Problem("time", "it has no time", time.has(ABSENT)),
+        _Problem("time", no_day, time.has(NO_DAY)),
+        _Problem("time", "time '{time}' is not {form} or is out of range", ~time.has(VALID)),
+        _Problem("time", "time '{time}' is before 1970", time.has(NEGATIVE)),
+        _Problem("time", "time '{time}' is not {form}, the format of the first time", is_far),
+        _Problem("time", more, time.has(MORE)),
+    ]
+
+
+def _lasting(time: Numbers, duration: Numbers, meaning: Meaning, position: Int64s) -> _Rows:
+    """Requests with durations."""
+    present = ~duration.has(ABSENT)
+    start, end = _started(time, duration, meaning)
+    wrong, silent = present & ~duration.has(VALID), ~present & (meaning.time_is == "end")
+    problems = [
+        _Problem("duration", "duration '{duration}' is negative", duration.has(NEGATIVE)),
+        _Problem("duration", "duration '{duration}' is not a number in range", wrong),
+        _Problem("duration", "it has no duration, so its start is unknown", silent),
+        _Problem("time", "it started before 1970", start < 0),
+    ]
+    rows = _requests(start, np.where(present, end, NONE), meaning, position, problems)
+    return rows._replace(bounds=duration.has(BOUND))
+
+
+def _ending(time: Numbers, ends: Numbers, meaning: Meaning, position: Int64s) -> _Rows:
+    """Requests with ends."""
+    present, start = ~ends.has(ABSENT), time.whole
+    wrong = present & ~ends.has(VALID)
+    early = present & ((ends.whole < start) | ends.has(NEGATIVE))
+    problems = [
+        _Problem("end", "end '{end}' is not {form} or is out of range", wrong),
+        _Problem("end", "end '{end}' is before its start", early),
+    ]
+    return _requests(start, np.where(present, ends.whole, NONE), meaning, position, problems)
+
+
+def _requests(
+    start: Int64s, end: Int64s, meaning: Meaning, position: Int64s, problems: list[_Problem]
+) -> _Rows:
+    """Requests of one row each."""
+    shard = (_mixed(start, end) % np.uint64(meaning.shards)).astype(np.int32)
+    return _Rows(start, end, shard, position, np.ones(len(start), np.bool_), problems)
+
+
+def _keyed(
+    time: Numbers,
+    texts: Mapping[str, pa.Array],
+    meaning: Meaning,
+    position: Int64s,
+    unmatched: Int64s,
+) -> _Rows:
+    """Touches of keys, or requests in two rows with an id."""
+    key = with_value(texts[meaning.value])
+    chosen = np.ones(len(key), np.bool_)
+    problems = [_Problem(meaning.value, f"it has no {meaning.value}", np.asarray(key.is_null()))]
+    if meaning.value == "id":
+        event = pc.ascii_trim(texts["event"].view(pa.string()), " ")
+        is_start, is_end = (
+            np.asarray(pc.fill_null(pc.equal(event, text), False))
+            for text in (meaning.starts, meaning.ends)
+        )
+        chosen = is_start | is_end
+        text, lone = "it is an end, and '{id}' has no start before it", np.isin(position, unmatched)
+        problems.append(_Problem("id", text, lone, UNMATCHED))
+        position = position + END * is_end
+    shard = _hashes(key, meaning.shards)
+    return _Rows(time.whole, texts[meaning.value], shard, position, chosen, problems)
 
 
 def _started(time: Numbers, duration: Numbers, meaning: Meaning) -> tuple[Int64s, Int64s]:
     """Return the start and the end of each request. An end beyond LIMIT is LIMIT."""
     if meaning.time_is == "end":
-        more = duration.flags & MORE != 0
+        more = duration.has(MORE)
         return time.whole - duration.whole - (duration.fraction + more > time.fraction), time.whole
     # The sum of the fractions may cross one more boundary between units.
     whole = duration.whole + (time.fraction + duration.fraction >= ONE)
@@ -254,7 +329,7 @@ def _mixed(*columns: Int64s) -> npt.NDArray[np.uint64]:
     """A hash of each row of numbers."""
     mixed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
-        mixed = (mixed ^ column.view(np.uint64)) * _ODD
+        mixed = (mixed ^ column.view(np.uint64)) * _GOLDEN
         mixed ^= mixed >> np.uint64(32)
     return mixed
 
@@ -283,7 +358,8 @@ def _runs(
         keys = _lists(np.cumsum([len(part.dictionary) for part in parts]).tolist(), texts)
         value = np.concatenate([NO_POSITIONS, *(np.asarray(part.indices) for part in parts)])
     columns = (_lists(ends, pa.array(column)) for column in (start, value, position))
-    return pa.RecordBatch.from_arrays([shard[begins], start[begins], *columns, keys], schema=RUNS)
+    firsts = (column[begins] for column in (shard, start, position))
+    return pa.RecordBatch.from_arrays([*firsts, *columns, keys], schema=RUNS)
 
 
 def _lists(ends: Sequence[int], values: pa.Array) -> pa.ListArray:
@@ -293,26 +369,28 @@ def _lists(ends: Sequence[int], values: pa.Array) -> pa.ListArray:
 
 
 def _rejected(
-    records: Records, problem: npt.NDArray[np.int8], problems: Sequence[str], meaning: Meaning
+    records: Records,
+    number_of: npt.NDArray[np.int8],
+    problems: Sequence[_Problem],
+    meaning: Meaning,
 ) -> pa.RecordBatch:
     """The rejected rows of a block."""
-    places = np.flatnonzero(problem > _FINE)
+    places = np.flatnonzero(number_of > _USED)
     texts = {
         role: _characters(with_value(column.take(places))) for role, column in records.texts.items()
     }
-    codes = problem[places] - 1
+    codes = number_of[places] - 1
     order = np.argsort(codes, kind="stable")
     messages = [pa.array([], pa.string())]
     for code, count in zip(*np.unique(codes, return_counts=True), strict=True):
         alike = order[sum(map(len, messages)) :][:count]
         values = {role: text.take(alike) for role, text in texts.items()}
         values |= {"form": pa.repeat(meaning.form, count), "unit": pa.repeat(meaning.unit, count)}
-        messages.append(_filled(problems[code], values, count))
-    ends = [code for code, text in enumerate(problems) if text == _WITHOUT_START]
-    unmatched = pa.array(np.isin(codes, ends))
+        messages.append(_filled(problems[code].text, values, count))
+    kinds = pa.array([problem.kind for problem in problems])
     columns = (
         records.number[places].astype(np.int64),
-        pc.if_else(unmatched, UNMATCHED, UNREADABLE),
+        kinds.take(codes),
         pa.concat_arrays(messages).take(np.argsort(order)),
         texts["time"],
         texts[meaning.value],

@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from itertools import chain
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -12,56 +11,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from compare.traffic.logs.pairs import Piece, in_time, paired, without_start
-from compare.traffic.logs.requests import RequestTape, by_time
-from compare.traffic.logs.rows import NO_POSITIONS, NONE, Meaning
+from compare.base.executors import Stopping, never_stopping, until_stopping
+from compare.traffic.logs.pairs import in_time, paired
+from compare.traffic.logs.requests import EMPTY, RequestTape
+from compare.traffic.logs.rows import NONE, Meaning
+from compare.traffic.logs.sorting import Piece, Scratch, Waiting, by_time, in_order, joined_pieces
 from compare.traffic.logs.touches import TouchTape
 from compare.traffic.tapes.description import Late
 from compare.traffic.tapes.tape import Tape
 from compare.traffic.tapes.trace import Shard, new_shard, shard_name
-from timers.arrays import Int64s
+from timers.arrays import Int32s
 
 EXAMPLES = 5
 """The number of rejected rows in a message."""
 _ROWS_AT_ONCE = 1 << 16
 
-_PIECE = 1 << 16
-"""Rows that are folded at a time."""
-
 _GROUP = 1 << 20
 """Rows whose keys are numbered at a time, which take 24 MB."""
 
 
-def in_order(runs: Iterable[Piece]) -> Iterator[Piece]:
-    """The rows of runs, which are in the order of their earliest starts, by start and position.
+class Numbering(dict[bytes, int]):
+    """Small numbers of the keys of a shard: equal keys have equal ones."""
 
-    Memory: _PIECE rows, and as many as overlap later runs.
-    """
-    held: list[Piece] = []  # the first one is sorted, and the others have come since
-    rows = 0
-    for piece in chain(runs, [None]):
-        # As many as are left, because each round sorts those again.
-        if held and (piece is None or rows >= max(_PIECE, len(held[0][0]))):
-            start, value, position = map(np.concatenate, zip(*held, strict=True))
-            order = by_time(start, position)
-            # All later rows start after these.
-            ready = len(order) if piece is None else int((start < piece[0].min()).sum())
-            for first in range(0, ready, _PIECE):
-                part = order[first : min(first + _PIECE, ready)]
-                yield start[part], value[part], position[part]
-            rest = order[ready:]
-            held, rows = [(start[rest], value[rest], position[rest])], 0
-        if piece is not None:
-            held.append(piece)
-            rows += len(piece[0])
+    def of(self, texts: Iterable[bytes]) -> Int32s:
+        """The numbers of keys."""
+        return np.array([self.setdefault(text, len(self)) for text in texts], np.int32)
 
 
-def pieces(runs: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
-    """The rows of runs (see `RUNS`), about _GROUP at a time.
-
-    Equal keys become equal small numbers.
-    """
-    known: dict[bytes, int] = {}
+def pieces(runs: Iterable[pa.RecordBatch], numbering: Numbering) -> Iterator[Piece]:
+    """The rows of runs (see `RUNS`), about _GROUP at a time, with numbers for keys."""
     for group in _groups(runs):
         start, value, position = (
             np.asarray(pc.list_flatten(group[name])) for name in ("start", "value", "position")
@@ -69,8 +47,7 @@ def pieces(runs: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
         if group["keys"].null_count == 0:
             # Most keys are in several runs. Arrow finds them faster than Python.
             keys = pc.list_flatten(group["keys"]).combine_chunks().dictionary_encode()
-            texts = keys.dictionary.to_pylist()
-            numbers = np.array([known.setdefault(text, len(known)) for text in texts], np.int32)
+            numbers = numbering.of(keys.dictionary.to_pylist())
             rows, sizes = (
                 np.asarray(pc.list_value_length(group[name])) for name in ("start", "keys")
             )
@@ -93,31 +70,75 @@ def _groups(runs: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(group)
 
 
-def ends_without_start(runs: Iterable[pa.RecordBatch]) -> Int64s:
-    """The positions of ends without a start, of all runs of an id in any order."""
-    rows = list(pieces(runs))
-    return without_start(*map(np.concatenate, zip(*rows, strict=True))) if rows else NO_POSITIONS
+class Runs:
+    """The runs of one shard in any order. The rest of them waits in a file; see `set_aside`."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._runs: list[pa.RecordBatch] = []
+        self._numbering = Numbering()
+        self._waiting = Waiting(scratch)
+
+    def add(self, run: pa.RecordBatch) -> None:
+        """Add a run."""
+        self._runs.append(run)
+
+    def set_aside(self) -> None:
+        """Sort the runs that are in memory as one, and write it to the file. O(n log n)."""
+        if self._runs:
+            runs, self._runs = self._runs, []
+            time, value, position = joined_pieces(pieces(runs, self._numbering))
+            order = by_time(time, position)
+            self._waiting.add((time[order], value[order], position[order]))
+
+    def in_order(self) -> Iterator[Piece]:
+        """Take all rows in order."""
+        if self._waiting.first is not None:
+            self.set_aside()
+            yield from in_order(self._waiting)
+            return
+        runs = sorted(
+            self._runs, key=lambda run: (run["first"][0].as_py(), run["place"][0].as_py())
+        )
+        self._runs = []
+        yield from in_order(pieces(runs, self._numbering))
 
 
 def write_shard(
-    number: int, directory: Path, meaning: Meaning, runs: Iterable[pa.RecordBatch]
+    number: int,
+    directory: Path,
+    meaning: Meaning,
+    rows: Iterable[Piece],
+    stopping: Stopping = never_stopping,
 ) -> Shard:
-    """Write the tape of a shard, whose runs are in the order of their first starts.
+    """Write the tape of a shard, whose rows are in order. Raises Stopped if the work should stop.
 
-    Memory: the pending timers, runs that overlap, some pieces and a row group.
+    Memory: some pieces and a row group, and 16 bytes for each timer that is pending at once; for
+    touches, 52 for each key.
     """
-    timeout, rows = meaning.timeout, in_order(pieces(runs))
-    tape = TouchTape(timeout) if meaning.value == "key" else RequestTape(timeout)
-    with new_shard(directory / shard_name(number)) as writer, _behind(writer.append) as append:
-        if isinstance(tape, TouchTape):
-            for start, keys, _ in rows:
-                append(*tape.add(start, keys))
-        else:
-            requests = paired if meaning.value == "id" else in_time
-            for (start, end, position), late in requests(rows, timeout):
-                append(tape.add(start, end, end != NONE, position), late)
-        append(tape.finish())
+    with (
+        closing(Scratch(directory)) as scratch,
+        new_shard(directory / shard_name(number)) as writer,
+        _behind(writer.append) as append,
+    ):
+        for tape, late in until_stopping(_tapes(meaning, rows, Waiting(scratch)), stopping):
+            append(tape, late)
     return writer.shard
+
+
+def _tapes(
+    meaning: Meaning, rows: Iterable[Piece], waiting: Waiting
+) -> Iterator[tuple[Tape, Late | None]]:
+    """The tape of rows that are in order, in pieces, and late answers or touches that it lacks."""
+    if meaning.value == "key":
+        touches = TouchTape(meaning.timeout)
+        yield from (touches.add(start, keys) for start, keys, _ in rows)
+        return
+    requests = RequestTape(meaning.timeout, waiting)
+    pairing = paired if meaning.value == "id" else in_time
+    for (start, end, position), late in pairing(rows, meaning.timeout):
+        yield EMPTY, late
+        yield from ((tape, None) for tape in requests.add(start, end, end != NONE, position))
+    yield from ((tape, None) for tape in requests.finish())
 
 
 @contextmanager

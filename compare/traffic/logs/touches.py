@@ -4,7 +4,6 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 import numpy as np
 
-from compare.traffic.logs.requests import EMPTY
 from compare.traffic.tapes.description import Late
 from compare.traffic.tapes.tape import ARM, START, Tape
 from timers.arrays import Int32s, Int64s
@@ -56,10 +55,6 @@ class TouchTape:
         self._id_space, late = _fold(time, keys, self._idle, *state, ids, ops, waits)
         until = int(time[-1]) if len(time) else 0
         return Tape(time, ops, ids, time + self._idle), Late(waits[:late], until)
-
-    def finish(self) -> Tape:
-        """The remaining operations: none."""
-        return EMPTY
 
 
 @long_entry

@@ -141,7 +141,7 @@ def test_parts_are_worked_on_in_order_and_few_are_held(threads, monkeypatch):
     monkeypatch.setattr(Future, "result", waiting)
     parts = (taken.append(part) or part for part in range(100))
     assert list(threads.in_order(parts, work)) == [(part, 2 * part) for part in range(100)]
-    assert held[0] == 3 * threads.workers + 1
+    assert held[0] == 2 * threads.workers + 1
 
 
 @given(st.integers(0, 500), st.integers(1, 600))

@@ -282,7 +282,7 @@ def ingested(id_spaces=(1,), **changes):
     numbers = {
         "unreadable": 1,
         "unmatched": 4,
-        "others": 0,
+        "other_lines": 0,
         "examples": ("line 7: x", "line 8: y"),
     }
     reading = SimpleNamespace(**READING | {k: v for k, v in changes.items() if k in READING})

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compare.traffic.logs.blocks import (
-    HEAD_BYTES,
     Block,
     LogError,
     Source,
@@ -30,9 +29,9 @@ Roles = Mapping[str, str]
 """Role of a column ("time", "duration", "key", ...) -> its name in the log."""
 
 BOM = b"\xef\xbb\xbf"
-MOST_LINES = HEAD_BYTES
-"""Lines that are read at a time: at least as many as the head has, as the header is one of them.
-A block of shorter lines is read in parts, because an object takes more than a few bytes."""
+MOST_LINES = 1 << 18
+"""Lines that are read at a time, besides those up to the header. A block of short lines is read in
+parts, because what is known of a line takes more than a few bytes."""
 _LISTED, _QUOTED = 20, 40
 """The number of columns that a message lists, and of the characters of each."""
 
@@ -69,6 +68,7 @@ class Log(ABC):
     duration_unit: str | None = None  # if the format has one
     time_is: str = ""  # "start" or "end" if the format has one
     selects: bool = False  # whether a damaged line is something else than a row
+    header: int = -1  # the index of its line; -1 without one, and if lines below have others
     point: str = "."  # also accepted as the decimal point of numbers
 
     record: ClassVar[str] = "line"
@@ -140,7 +140,8 @@ class Log(ABC):
         if not block.first:
             data = data.removeprefix(BOM)
         while True:
-            part = data[: self._part(data)]
+            most = MOST_LINES if block.first else MOST_LINES + self.header + 1
+            part = data[: self._part(data, most)]
             yield self._read(part, block, roles)
             block, data = self.behind(block, part), data[len(part) :]
             if not data:
@@ -153,13 +154,13 @@ class Log(ABC):
         """The rest of a block behind some data, with its context."""
         return block._replace(first=block.first + len(data))
 
-    def _part(self, data: bytes) -> int:
-        """The bytes of the first MOST_LINES lines, as whole records if possible."""
+    def _part(self, data: bytes, most: int) -> int:
+        """The bytes of the first lines, as whole records if possible."""
         line_end = self.source.line_end
-        if count_byte(data, line_end) <= MOST_LINES:
+        if count_byte(data, line_end) <= most:
             return len(data)
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(line_end))
-        size = int(ends[MOST_LINES - 1]) + 1
+        size = int(ends[most - 1]) + 1
         return self.cut(data[:size], False) or size
 
     def _read(self, data: bytes, block: Block, roles: Roles) -> Records:

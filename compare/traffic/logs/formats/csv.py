@@ -30,7 +30,6 @@ class CsvLog(Log):
     """Values separated by a character, quoted as in RFC 4180."""
 
     delimiter: str
-    header: int  # the index of its line, or -1
     multiline: bool  # whether quotes in the head contain line ends
 
     format: str = "csv"

@@ -75,6 +75,12 @@ def test_lines_are_read_in_parts(path, monkeypatch, kind, most):
     assert [row for row in found if row[0] > 1] == [(n, False, "x", "1") for n in numbers]
 
 
+def test_a_header_far_below_the_first_line_is_one(path, monkeypatch):
+    monkeypatch.setattr(base, "MOST_LINES", 1)
+    path.write_text("\n\n\n\na,b\n1,2\n3,4\n")
+    assert records(path, ["a"]) == [(6, False, "1"), (7, False, "3")]
+
+
 def test_a_header_between_parts_counts(path, monkeypatch):
     monkeypatch.setattr(base, "MOST_LINES", 2)
     path.write_text("#fields\ta\tb\n1\t2\n3\t4\n#fields\tb\ta\n5\t6\n7\t8\n9\t10\n")

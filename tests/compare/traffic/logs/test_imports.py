@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[4]
 
 PROGRAM = """
@@ -20,16 +22,37 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_ingest_needs_neither_spark_nor_pandas(tmp_path):
-    (tmp_path / "log.csv").write_text("ts,rtt\n1.5,0.2\nx,1\n")
+LEFT_OUT = """
+import sys
+from compare.cli.main import main
+code = main(sys.argv[1:])
+assert "pandas" not in sys.modules
+import pyarrow
+assert len(pyarrow.table({"a": [1, 2]}).to_pandas()) == 2
+sys.exit(code)
+"""
+
+
+def ingest(program, folder):
+    (folder / "log.csv").write_text("ts,rtt\n1.5,0.2\nx,1\n")
     command = "ingest requests log.csv --time ts --duration rtt --timeout 5s --shards 2 --out trace"
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *command.split()],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "PATH": "/nowhere"},
+        [sys.executable, "-c", program, *command.split()],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "HOME": str(folder), "PATH": "/nowhere"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("rows        2; skipped 1 unreadable")
+
+
+def test_ingest_needs_neither_spark_nor_pandas(tmp_path):
+    ingest(PROGRAM, tmp_path)
+
+
+def test_ingest_does_not_import_pandas_where_it_is_installed(tmp_path):
+    """It takes longer than two rows. What needs it later in the process can have it."""
+    pytest.importorskip("pandas")
+    ingest(LEFT_OUT, tmp_path)

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from compare.traffic.logs import blocks
+from compare.traffic.logs import blocks, job, shards, sorting
+from compare.traffic.logs import requests as requests_module
 from compare.traffic.logs.ingest import IngestError
 from compare.traffic.tapes.tape import joined
 from compare.traffic.tapes.trace import open_trace
@@ -54,10 +55,17 @@ def test_the_tape_does_not_depend_on_how_a_log_is_split(
     settings = meant | settings | {"shards": 2}
     whole = ingest(log, out="whole", **settings)
     monkeypatch.setattr(blocks, "BLOCK", 1000)
-    for rows in ("_PIECE", "_GROUP"):
-        monkeypatch.setattr(f"compare.traffic.logs.shards.{rows}", 100)
+    monkeypatch.setattr(sorting, "_PIECE", 100)
+    monkeypatch.setattr(shards, "_GROUP", 100)
     split = ingest(log, out="split", **settings)
     assert files(split.trace.path) == files(whole.trace.path)
+    # In a file, they wait in runs of this many rows, of which some are read at a time.
+    monkeypatch.setattr(job, "ROWS_IN_MEMORY", 150)
+    monkeypatch.setattr(sorting, "CHUNK", 10)
+    monkeypatch.setattr(requests_module, "_GATHER", 50)
+    monkeypatch.setattr(requests_module, "_PENDING", 20)
+    on_disk = ingest(log, out="on disk", **settings)
+    assert files(on_disk.trace.path) == files(whole.trace.path)
 
 
 def test_files_are_read_in_the_order_of_their_first_times(requests, tmp_path):
@@ -78,14 +86,14 @@ def test_what_a_log_was_read_as(requests, touches, csv_log, monkeypatch):
         "2020-01-01T00:00:03,,a\nnoon,1,a\n2020-01-01T00:00:04-00:30,1,b\n"
     )
     base = 1_577_836_800_000
-    for shards, block in ((1, 30), (3, 1 << 23)):
+    for number, block in ((1, 30), (3, 1 << 22)):
         monkeypatch.setattr(blocks, "BLOCK", block)
-        read = requests(log, unit="ms", out=f"r{shards}", shards=shards).reading
+        read = requests(log, unit="ms", out=f"r{number}", shards=number).reading
         assert (read.time_format, read.guessed, read.rows) == ("iso", True, 4)
         assert (read.first, read.last) == (base, base + 1_805_000)
         assert (read.timed_out, read.pending) == (2, 0)
         assert read.times == ("1s", 1, (-30, 120))
-        read = touches(log, unit="ms", out=f"t{shards}", shards=shards).reading
+        read = touches(log, unit="ms", out=f"t{number}", shards=number).reading
         assert (read.first, read.last) == (base, base + 1_804_000)
         assert (read.timed_out, read.pending) == (2, 1)  # a's and b's first; b's last is pending
         assert read.times == ("1s", 1, (-30, 120))

@@ -143,3 +143,20 @@ def test_a_disk_that_is_full_in_the_end(requests, good, tmp_path, monkeypatch):
     with pytest.raises(TimerError, match=r"^cannot write to \S+: No space left on device$"):
         requests(good)
     assert [path.name for path in tmp_path.iterdir()] == ["good.csv"]
+
+
+@pytest.mark.parametrize("limit", ["job.ROWS_IN_MEMORY", "requests._PENDING"])
+def test_a_disk_without_room_to_sort_is_one_line(requests, csv_log, tmp_path, monkeypatch, limit):
+    """Rows in the main thread, pending timers in that of a shard."""
+    monkeypatch.setattr("compare.traffic.logs.requests._GATHER", 1)
+    monkeypatch.setattr(f"compare.traffic.logs.{limit}", 1)
+
+    def full(directory):
+        assert str(directory).startswith(str(tmp_path))  # beside the trace, not in /tmp
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("compare.traffic.logs.sorting.TemporaryFile", lambda dir: full(dir))
+    log = csv_log("ts,rtt\n1,0.5\n2,0.5\n")
+    with pytest.raises(TimerError, match=r"^cannot write to \S+: No space left on device$"):
+        requests(log)
+    assert list(tmp_path.iterdir()) == [log]

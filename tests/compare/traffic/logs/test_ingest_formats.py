@@ -158,7 +158,7 @@ def test_a_pattern_of_lines(touches, tmp_path):
     done = touches(log, time="time", pattern=r"(?P<time>[\d.]+) from (?P<client>\w)")
     assert done.trace.load().time.tolist() == [1_500_000, 3_500_000]
     # The others are not rows that cannot be read.
-    assert (done.rows, done.left_out, done.others, done.examples) == (2, 0, 2, ())
+    assert (done.rows, done.left_out, done.other_lines, done.examples) == (2, 0, 2, ())
     assert logs.manifest(done.trace)["source"]["format"] == "pattern"
     bad = {
         "(a)": "Regular expression contains unnamed groups",
@@ -181,10 +181,10 @@ def test_other_lines_than_those_of_a_pattern(touches, tmp_path, said):
     log.write_text("x\n1.5 from a\n2.5 of b\nsoon from a\n3.5 from c\n")
     options = {"time": "time", "pattern": "(?P<time>[^ ]+) from (?P<client>.)"}
     done = touches(log, **options, limit=3)
-    assert (done.rows, done.unreadable, done.others) == (1, 0, 2)
-    assert logs.manifest(done.trace)["source"]["others"] == 2
+    assert (done.rows, done.unreadable, done.other_lines) == (1, 0, 2)
+    assert logs.manifest(done.trace)["source"]["other_lines"] == 2
     done = touches(log, **options, where=("client = a",), out="chosen")
-    assert (done.rows, done.unreadable, done.others) == (2, 1, 2)
+    assert (done.rows, done.unreadable, done.other_lines) == (2, 1, 2)
     # They do not break the rule of --strict.
     with pytest.raises(IngestError, match="^1 of the 3 rows"):
         touches(log, **options, strict=True, out="strict")
@@ -194,7 +194,7 @@ def test_other_lines_than_those_of_a_pattern(touches, tmp_path, said):
     long = tmp_path / "long"
     long.write_text(f"x\n1.5 from a\n{'x' * 2 * blocks.BLOCK}\n2.5 from b\n")
     done = touches(long, **options, longest_line=blocks.BLOCK, out="long.trace")
-    assert (done.rows, done.unreadable, done.others) == (3, 1, 1)
+    assert (done.rows, done.unreadable, done.other_lines) == (3, 1, 1)
     words = ["--time", "time", "--key", "client", "--idle", "5s", "--out", "t"]
     words += ["--pattern", options["pattern"]]
     assert "\nother lines 2\n" in said("ingest", "touches", str(log), *words)[1]

@@ -75,7 +75,7 @@ print(done.rows, done.unreadable, resource.getrusage(resource.RUSAGE_SELF).ru_ma
     assert kilobytes < 1 << 20
 
 
-@pytest.mark.parametrize("block", [8, 1 << 23])
+@pytest.mark.parametrize("block", [8, 1 << 22])
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
 def test_a_limit_counts_all_lines_of_all_blocks(touches, csv_log, monkeypatch, block, limit):
     log = csv_log("ts,client\n2,a\n\n4,a\nnever,a\n6,a\n7,a\n8,a\n")  # the number of each line
@@ -126,7 +126,7 @@ def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, c
     assert requests(log, force=True).trace.rejected is None
 
 
-@pytest.mark.parametrize("block", [8, 1 << 23])
+@pytest.mark.parametrize("block", [8, 1 << 22])
 def test_rejected_rows_have_the_line_in_their_own_file(touches, tmp_path, monkeypatch, block):
     monkeypatch.setattr(blocks, "BLOCK", block)
     # The table is written in several steps.

@@ -237,9 +237,11 @@ def test_times_in_a_time_zone(touches, csv_log):
 def test_rows_without_a_duration_that_can_be_read(requests, csv_log):
     log = csv_log("ts,rtt,stop\n11,2,0\n12,soon,19\n13,-1,x\nnever,1,9\n15,,\n")
     reading = requests(log).reading
-    assert (reading.rows, reading.rejected, reading.odd) == (2, 3, 2)
-    assert requests(log, time_is="end", out="e").reading.odd == 3  # the last row has no start
-    assert requests(log, duration=None, end="stop", out="s").reading.odd == 2
+    assert (reading.rows, reading.rejected, reading.bad_durations) == (2, 3, 2)
+    assert (
+        requests(log, time_is="end", out="e").reading.bad_durations == 3
+    )  # the last row has no start
+    assert requests(log, duration=None, end="stop", out="s").reading.bad_durations == 2
     (said,) = [text for text in reading.warnings if "left" in text]
     assert said.startswith("2 of 5 rows (40%) were left out because of their duration.")
 

@@ -32,8 +32,8 @@ from compare.traffic.logs.numbers import (
     read_times,
     year_behind,
 )
-from compare.traffic.logs.time_formats import FORMS, guess_form
-from compare.traffic.tapes.units import EXPONENTS
+from compare.traffic.logs.time_formats import EPOCHS, FORMS, MONTHS, guess_form
+from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS
 from timers.errors import ParameterError
 
 NUMBERS = [
@@ -134,18 +134,73 @@ def test_numbers_keep_every_digit(text, places):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_few_texts_are_read_without_compiled_code(form):
+@pytest.mark.parametrize("point", ".,")
+def test_a_few_texts_are_read_without_compiled_code(form, point):
     rows = [*NUMBERS, *ISO, *ACCESS, *CLOCKS, *NOT_NUMBERS, *NO_ISO, "", "-", "1,5"]
-    for point in ".,":
-        for read_texts in (
-            partial(read_times, texts(rows), form, "us", point),
-            partial(read_durations, texts(rows), "ms", "us", point),
-        ):
-            compiled, one_by_one = read_texts(), read_texts(few=True)
-            valid = compiled.flags & VALID > 0
-            assert (compiled.zone[valid] == one_by_one.zone[valid]).all()
-            for column, other in zip(compiled[:3], one_by_one[:3], strict=True):
-                assert column.tolist() == other.tolist()
+    check_both(partial(read_times, texts(rows), form, "us", point))
+    check_both(partial(read_durations, texts(rows), "ms", "us", point))
+
+
+@st.composite
+def moments(draw):
+    """Texts of times in several forms, on days that may not exist, of which some are damaged."""
+    number = st.integers
+    date = draw(number(0, 9999)), draw(number(0, 13)), draw(number(0, 32))
+    clock = draw(number(0, 24)), draw(number(0, 60)), draw(number(0, 60))
+    year, month, day = date
+    name = draw(st.sampled_from(MONTHS))
+    shown = draw(
+        st.sampled_from(
+            [
+                f"{year:04}-{month:02}-{day:02}" + draw(st.sampled_from("Tt ")),
+                f"{day:02}/{name}/{year:04}:",
+                f"[{day:02}/{name}/{year:04}:",
+                f"{day:02}/{month:02}/{year:04} ",
+                f"{name} {day:02} ",
+                f"{name} {day:2} ",
+            ]
+        )
+    ) + "{:02}:{:02}:{:02}".format(*clock)
+    digits = st.text("0123456789", max_size=20)
+    shown += draw(st.sampled_from(["", "", ".", ","])) + draw(st.sampled_from(["", draw(digits)]))
+    hours, minutes = draw(number(0, 25)), draw(number(0, 61))
+    zones = ["", "Z", "z", " Z", "UTC", f"+{hours:02}:{minutes:02}", f" -{hours:02}{minutes:02}"]
+    shown += draw(st.sampled_from([*zones, f"-{hours:02}"])) + draw(st.sampled_from(["", "]"]))
+    cut = draw(st.none() | number(0, len(shown)))  # a character may be missing
+    return shown if cut is None else shown[:cut] + shown[cut + 1 :]
+
+
+def check_both(read_texts):
+    """Compiled code and Arrow read the same as the parsers of one text."""
+    many, one_by_one = read_texts(), read_texts(few=True)
+    valid = many.flags & VALID > 0
+    assert (many.zone[valid] == one_by_one.zone[valid]).all()
+    for column, other in zip(many[:3], one_by_one[:3], strict=True):
+        assert column.tolist() == other.tolist()
+
+
+@given(
+    st.lists(numbers() | st.text("0123456789.,+-eE ", max_size=22), max_size=8),
+    st.sampled_from(list(EPOCHS)),
+    st.sampled_from(TAPE_UNITS),
+    st.sampled_from(".,"),
+)
+def test_numbers_are_read_alike_by_compiled_code_and_one_by_one(rows, form, unit, point):
+    check_both(partial(read_times, texts(rows), form, unit, point))
+    check_both(partial(read_durations, texts(rows), EPOCHS[form], unit, point))
+
+
+STRPTIME = ("%d/%m/%Y %H:%M:%S", "%b %d %H:%M:%S", "%d/%b/%Y:%H:%M:%S %z")
+
+
+@given(
+    st.lists(moments(), max_size=8),
+    st.sampled_from(["iso", "access", *STRPTIME]),
+    st.sampled_from(TAPE_UNITS),
+    st.sampled_from(["", "Europe/Berlin"]),
+)
+def test_times_are_read_alike_by_arrow_and_one_by_one(rows, form, unit, zone):
+    check_both(partial(read_times, texts(rows), form, unit, ".", Assumed(zone=zone)))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -13,7 +13,7 @@ import pytest
 
 from compare.base.executors import even_shares
 from compare.cli.main import main
-from compare.traffic.logs import blocks, job, rows, shards
+from compare.traffic.logs import blocks, job, rows, shards, sorting
 from compare.traffic.logs.formats import base
 from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
 from compare.traffic.logs.opening import open_log
@@ -59,7 +59,7 @@ def both(spark, tmp_path, monkeypatch):
         monkeypatch.setattr(shards, "_GROUP", 300)
         here = ingest(log, tmp_path / "here", options, **meant)
         monkeypatch.setattr(blocks, "BLOCK", block)
-        monkeypatch.setattr(shards, "_PIECE", 100)
+        monkeypatch.setattr(sorting, "_PIECE", 100)
         # On a cluster, the rows of later parts may arrive first.
         monkeypatch.setattr(
             "compare.spark.tasks.shares", lambda parts, _: even_shares(parts, 3)[::-1]
@@ -211,18 +211,18 @@ def test_what_goes_wrong_on_spark_is_one_line(spark, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["log.gz"]
 
 
-def test_a_large_log_is_left_to_spark(spark, tmp_path, monkeypatch):
+def test_a_large_log_with_ids_is_left_to_spark(spark, tmp_path, monkeypatch):
     log = tmp_path / "log.csv"
-    log.write_text("ts,rtt\n" + "1.5,2\n" * 300)
-    monkeypatch.setattr(job, "MOST_ROWS", 200)
-    meant = {"duration": "rtt", "timeout": "5s"}
+    log.write_text("ts,id,event\n" + "".join(f"{k}.5,i{k},s\n" for k in range(300)))
+    monkeypatch.setattr(job, "MOST_WITH_IDS", 200)
+    meant = {"id": "id", "event": "event", "starts": "s", "ends": "e", "timeout": "5s"}
     done = ingest_requests(
         log, tmp_path / "out", LogOptions("ts"), **meant
     )  # in the active session
     assert done.trace.totals["starts"] == 300
     monkeypatch.setattr("compare.traffic.logs.ingest.missing_packages", lambda: "pyspark")
     with pytest.raises(
-        IngestError, match=r"log.csv has more than 200 rows, which Spark sorts: run pip"
+        IngestError, match=r"log.csv has more than 200 rows with ids, which Spark sorts: run pip"
     ):
         ingest_requests(log, tmp_path / "other", LogOptions("ts"), **meant)
 

@@ -51,7 +51,7 @@ YEAR = 366 * 86_400 * 1000
             "The times have different zones, -01:30 to +00:00.",
         ),
         (
-            {"rejected": 3, "odd": 2},
+            {"rejected": 3, "bad_durations": 2},
             "2 of 10 rows (20%) were left out because of their duration. They may be the slow",
         ),
         ({"first": 1000, "last": 1001 + YEAR}, "The log spans 1.0 years."),
