@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.traffic.tapes.tape import START
+from compare.traffic.tapes.tape import CANCEL, START
 from compare.trial.peers import peer
 from compare.trial.peers import run as module
 from compare.trial.peers.protocol import (
@@ -247,6 +247,7 @@ WHOLE = Description(
     rounding=PeerRounding("share", 2, (8, 63)),
     order="fifo",
     drain="unit",
+    rearm="in place",
     parameters={"tick": 3},
     cannot=("cancel", "re-arm"),
     limits=Limits(time=2**40, step=5),
@@ -269,12 +270,13 @@ def test_a_description_is_read_as_it_was_written(described):
         ({"version": 3}, "version is 3; it must be text"),
         ({"order": "lifo"}, "order is 'lifo'; it must be fifo or unspecified"),
         ({"drain": ["unit"]}, r"drain is \['unit'\]; it must be unit or wake-up"),
+        ({"rearm": "magic"}, "rearm is 'magic'; it must be in place or cancel and start"),
         ({"cannot": ["fly"]}, "cannot is .*; it must be a list of cancel and re-arm"),
         ({"cannot": [[]]}, "cannot is .*; it must be a list of cancel and re-arm"),
         ({"limits": {"space": 1}}, "limits is .*; it may have delay, equal, step, time"),
         ({"limits": {"step": 0}}, "step is 0; it must be a positive integer"),
         ({"rounding": "exact"}, "rounding is 'exact'; it must be an object"),
-        ({"rounding": {"kind": "near"}}, "kind is 'near'; it must be exact, up, down, share"),
+        ({"rounding": {"kind": "near"}}, "kind is 'near'; it must be exact, late, up, down, share"),
         ({"rounding": {"kind": "up", "tick": 0.5}}, "tick is 0.5; it must be a positive integer"),
         ({"rounding": {"kind": "share", "share": [3, 2]}}, "it must be two integers"),
         ({"real_time": 1}, "real_time is 1; it must be true or false"),
@@ -302,10 +304,42 @@ def test_limits_are_those_of_a_tape():
     assert Limits(1, 1, 1, 1).allow(tape_of())
 
 
+@pytest.mark.parametrize(
+    ("rounding", "future", "present", "last"),
+    [
+        (PeerRounding(), (15, 15), (12, 12), (LIMIT, LIMIT)),
+        (PeerRounding("late", 4), (15, 19), (12, 16), (LIMIT, LIMIT)),
+        (PeerRounding("up", 4), (16, 19), (12, 16), (LIMIT, LIMIT)),
+        (PeerRounding("down", 4), (12, 15), (12, 12), (LIMIT - 3, LIMIT)),
+        (PeerRounding("share", 1, (1, 2)), (15, 17), (12, 13), (LIMIT, LIMIT)),
+        (PeerRounding("share", 9, (1, 2)), (15, 24), (12, 21), (LIMIT, LIMIT)),
+    ],
+)
+def test_the_bounds_of_a_rounding(rounding, future, present, last):
+    tape = tape_of((12, START, 0, 15), (12, START, 1, 3), (12, START, 2, LIMIT))
+    found = zip(*(column.tolist() for column in rounding.bounds(tape)), strict=True)
+    assert [*found] == [future, present, last]
+
+
+def test_a_tape_at_a_limit_is_tried_and_one_beyond_it_is_not():
+    tape = tape_of((0, START, 0, 5), (0, START, 1, 5), (2, CANCEL, 1, 0))
+    for limit, most in {"time": 5, "delay": 5, "equal": 2, "step": 3}.items():
+        assert Limits(**{limit: most}).allow(tape)
+        assert not Limits(**{limit: most - 1}).allow(tape)
+
+
 def test_roundings_in_words():
-    shown = [PeerRounding(), PeerRounding("up", 7), PeerRounding("down", 7), WHOLE.rounding]
+    passive = PeerRounding("late", 7)
+    shown = [
+        PeerRounding(),
+        passive,
+        PeerRounding("up", 7),
+        PeerRounding("down", 7),
+        WHOLE.rounding,
+    ]
     assert [rounding.text for rounding in shown] == [
         "exact",
+        "late by 0 to 7",
         "late by 1 to 7",
         "early by up to 6",
         "late by up to 8/63 of the delay",
@@ -315,5 +349,5 @@ def test_roundings_in_words():
         "in real time",
         "late by up to 8/63 of the delay",
     )
-    ends = [(0, 0), (0, 7), (-6, 0), (0, LIMIT)]
+    ends = [(0, 0), (0, 7), (0, 7), (-6, 0), (0, LIMIT)]
     assert [rounding.lateness for rounding in shown] == ends
