@@ -8,6 +8,7 @@ from compare.cli import options
 from compare.cli.text import labelled
 
 FAILED = 1
+LANGUAGES = ("c", "cpp", "go", "java", "js", "python", "rust")
 
 
 @click.group(
@@ -16,7 +17,8 @@ FAILED = 1
 Examples:
   wheelwork peers
   wheelwork peers build
-  wheelwork peers build cpp-wheel java-kafka""",
+  wheelwork peers build cpp-wheel java-kafka
+  wheelwork peers new js my-adapter""",
 )
 @options.json
 @click.pass_context
@@ -73,3 +75,17 @@ def build(names: tuple[str, ...]) -> int:
             failed = True
             click.echo(str(error), err=True)
     return FAILED if failed else 0
+
+
+@peers.command(cls=options.Command, epilog="\b\nExample:\n  wheelwork peers new c my-adapter")
+@click.argument("language", type=click.Choice(LANGUAGES), metavar="|".join(LANGUAGES))
+@click.argument("directory", type=options.Place("dir"), metavar="DIR")
+def new(language: str, directory: str) -> None:
+    """Write an adapter in a LANGUAGE into DIR, which is new or empty.
+
+    It has a naive timer, passes the check as it is, and needs nothing else: put
+    your timer in its place. The commands that build and check it are printed.
+    """
+    from compare.trial.peers.adapters import new_adapter
+
+    click.echo("\n".join(new_adapter(language, directory)))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from compare.base.files import new_directory, reason
 from compare.trial.peers.protocol import Description, PeerError, parse_description
-from compare.trial.peers.run import DEFAULT_TIMEOUT, Peer
+from compare.trial.peers.run import DEFAULT_TIMEOUT, Peer, group
 from timers.errors import unknown_name
 
 HERE = Path(__file__).parent
@@ -242,23 +242,16 @@ class Entry:
         with log.open("wb") as output:
             for number, command in enumerate((*fetch, *self.language.build)):
                 words = _filled(command, places)
+                settings = {"cwd": directory, "env": environment, "stdout": output}
                 try:
-                    done = subprocess.run(
-                        words,
-                        cwd=directory,
-                        env=environment,
-                        stdin=subprocess.DEVNULL,
-                        stdout=output,
-                        stderr=subprocess.STDOUT,
-                        timeout=BUILD_SECONDS,
-                        check=False,
-                    )
+                    with group(words, stderr=subprocess.STDOUT, **settings) as process:
+                        code = process.wait(BUILD_SECONDS)
                 except subprocess.TimeoutExpired:
                     problem = f"did not end in {BUILD_SECONDS:g} s"
                 else:
-                    if not done.returncode:
+                    if not code:
                         continue
-                    problem = f"failed with code {done.returncode}"
+                    problem = f"failed with code {code}"
                 name = Path(words[0]).name
                 error = FetchError if number < len(fetch) else PeerError
                 raise error(f"{self.name}: {name} {problem}; the log is {log}")

@@ -33,6 +33,10 @@ class PeerError(TimerError, RuntimeError):
     """A peer cannot be started or breaks the protocol. The message is one line with its name."""
 
 
+class PeerTimeoutError(PeerError):
+    """A command of a peer did not end in time."""
+
+
 @dataclass(frozen=True)
 class PeerRounding:
     """The moments at which a peer's timers may fire, relative to their deadlines.

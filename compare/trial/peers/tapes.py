@@ -43,12 +43,16 @@ def tape_of(rows: Iterable[Row]) -> Tape:
     return Tape(*map(np.array, columns, DTYPES))
 
 
-def groups(seed: int) -> dict[str, Callable[[], Iterator[Trial]]]:
-    """The kinds of fixed tapes, the cheapest first; each is made when it is needed."""
+def groups(seed: int, *, quick: bool = False) -> dict[str, Callable[[], Iterator[Trial]]]:
+    """The kinds of fixed tapes, the cheapest first; each is made when it is needed.
+
+    If `quick`, the small boundary cases come one after the other in one tape, and the crowd is
+    smaller.
+    """
     return {
-        "boundary tape": boundary_tapes,
+        "boundary tape": lambda: boundary_tapes(quick=quick),
         "workload": lambda: _workloads(seed),
-        "crowd": _crowds,
+        "crowd": lambda: crowds(CROWD // 100 if quick else CROWD),
     }
 
 
@@ -176,11 +180,12 @@ def _small() -> dict[str, list[Row]]:
     }
 
 
-def boundary_tapes() -> Iterator[Trial]:
-    """The boundary cases."""
+def boundary_tapes(*, quick: bool = False) -> Iterator[Trial]:
+    """The boundary cases; if `quick`, without the small ones that later tapes repeat."""
     small = _small()
     for name, rows in small.items():
-        yield Trial(name, tape_of(rows))
+        if not quick or len(rows) >= 50:
+            yield Trial(name, tape_of(rows))
     everything = [rows for rows in small.values() if len(rows) < 50]
     for start in (1, 255, 256, 65_535, *(edge - 100 for edge in EDGES[:3]), 2**40, 2**62):
         yield Trial(
@@ -229,11 +234,35 @@ def _workloads(seed: int) -> Iterator[Trial]:
         yield Trial(name, make(name, timers=WORKLOAD_TIMERS, seed=seed).tape)
 
 
-def _crowds() -> Iterator[Trial]:
-    for crowd in (CROWD // 100, CROWD):
+def crowds(most: int) -> Iterator[Trial]:
+    """A hundredth of `most` timers due at one moment, and `most`."""
+    for crowd in (most // 100, most):
         op, time = np.full(crowd, START, np.int8), np.zeros(crowd, np.int64)
         tape = Tape(time, op, np.arange(crowd, dtype=np.int32), np.full(crowd, 1000))
         yield Trial(f"{crowd:,} timers due at one moment", tape)
+
+
+class Growth(NamedTuple):
+    """A tape whose times show how a cost grows: its phases, and what each does."""
+
+    tape: Tape
+    first: tuple[int, ...]
+    names: tuple[str, ...]  # the last is the drain's
+
+
+def growing(size: int, *, cancels: bool) -> Growth:
+    """Starts `size` timers, cancels half of them at random, and lets the others fire."""
+    random = np.random.default_rng(size)
+    ids = random.permutation(size)[: size // 2 if cancels else 0]
+    starts = np.column_stack(
+        [np.zeros((size, 2), int), np.arange(size), size + random.permutation(size)]
+    )
+    zeros = np.zeros_like(ids)
+    rows = np.vstack([starts, np.column_stack([zeros, zeros + CANCEL, ids, zeros])])
+    tape = Tape(*(column.astype(kind) for column, kind in zip(rows.T, DTYPES, strict=True)))
+    if cancels:
+        return Growth(tape, (0, size), ("start", "cancel", "expiry"))
+    return Growth(tape, (0,), ("start", "expiry"))
 
 
 # ---- random tapes

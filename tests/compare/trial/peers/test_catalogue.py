@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ from compare.trial.peers.catalogue import (
 from compare.trial.peers.check import check_peer
 from compare.trial.peers.protocol import PeerError
 from tests.compare.small_tapes import tape_of
+from tests.compare.trial.peers.test_run import ended
 from tests.words import one_line
 
 ROOT = Path(__file__).parents[4]
@@ -156,7 +158,7 @@ def test_names_say_the_language_and_are_in_the_docs():
 
 
 def test_every_folder_is_a_peer():
-    folders = {path.name for path in HERE.iterdir() if path.is_dir()} - {"__pycache__"}
+    folders = {path.name for path in HERE.iterdir() if path.is_dir()} - {"__pycache__", "templates"}
     assert folders == set(NAMES)
 
 
@@ -239,6 +241,15 @@ def test_a_build_that_hangs_is_ended(cache, monkeypatch):
     monkeypatch.setattr(catalogue, "BUILD_SECONDS", 0.5)
     with one_line(PeerError, "did not end in 0.5 s; the log is"):
         Entry("cpp-heap", language(build=[program("import time; time.sleep(100)")])).build()
+
+
+def test_what_a_build_has_started_ends_when_the_command_is_terminated(cache, tmp_path, monkeypatch):
+    marker = tmp_path / "child"
+    hangs = ["sh", "-c", f"sleep 1000 & echo $! > {marker}; kill -TERM {os.getpid()}; wait"]
+    monkeypatch.setattr(catalogue, "entries", lambda: [Entry("cpp-heap", language(build=[hangs]))])
+    assert main(["peers", "build"]) == 143
+    ended(int(marker.read_text()))
+    assert [path.name for path in cache.iterdir()] == ["cpp-heap.log"]
 
 
 def test_a_peer_that_cannot_describe_itself_is_not_kept(cache):

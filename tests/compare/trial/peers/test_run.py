@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -102,7 +103,7 @@ def time_is_up(monkeypatch):
                 looks.append(1)
             return math.inf if len(looks) > 10 else 0.0
 
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=monotonic))
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=monotonic, sleep=time.sleep))
 
     return after
 
@@ -114,11 +115,19 @@ def test_a_peer_that_hangs_is_killed_with_what_it_has_started(tmp_path, time_is_
     time_is_up(lambda: marker.exists() and marker.read_text().endswith("\n"))
     with one_line(PeerError, "^script: describe did not end in 0.05 s: waiting$"):
         hanging.describe()
-    child = int(marker.read_text())
+    ended(int(marker.read_text()))
+
+
+def wait_for(holds):
     deadline = time.monotonic() + 60
-    while _runs(child) and time.monotonic() < deadline:
+    while not holds() and time.monotonic() < deadline:
         os.sched_yield()
-    assert not _runs(child)
+    assert holds()
+
+
+def ended(process):
+    """Wait until a process has ended."""
+    wait_for(lambda: not _runs(process))
 
 
 def _runs(process):
@@ -147,6 +156,50 @@ def test_a_peer_that_writes_far_too_many_rows_is_one_line(tmp_path):
     peer = script(tmp_path, 'head -c 100000000 /dev/zero > "$3"')
     with one_line(PeerError, "^script: check wrote 100000000 bytes for 4 operations$"):
         peer.check(TAPE, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('ln -s /dev/zero "$3"', "has put a link in the place of OUT"),
+        ('mkfifo "$3"', "has left something else than a file of its own as OUT"),
+        ('mkdir "$3"', "check wrote no rows: Is a directory"),
+        ('ln -s nowhere "$3"', "has put a link in the place of OUT"),
+        ('truncate -s 1T "$3"', "check wrote 1099511627776 bytes for 4 operations"),
+        (
+            'mkdir -p "$3/a"; chmod 0 "$3"',
+            "check wrote no rows: (Is a directory|Permission denied)",
+        ),
+        ('rm -r "${3%/*}"', "check wrote no rows: No such file or directory"),
+    ],
+    ids=["device", "fifo", "folder", "dangling", "sparse", "locked", "removed"],
+)
+def test_what_is_no_file_of_the_peer_is_one_line(tmp_path, text, says):
+    with one_line(PeerError, f"^script: .*{says}"):
+        script(tmp_path, text).check(TAPE, 4)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_peer_has_started_ends_with_it(tmp_path, fails):
+    """Also when it holds the peer's output open, and the peer has ended as it should."""
+    marker, described = tmp_path / "child", json.dumps(WHOLE.as_json())
+    text = f"sleep 1000 & echo $! > {marker}; echo '{described}'"
+    if fails:
+        with one_line(PeerError, "^script: describe exits with code 3$"):
+            script(tmp_path, f"{text}; exit 3").describe()
+    else:
+        assert script(tmp_path, text).describe() == WHOLE
+    ended(int(marker.read_text()))
+
+
+def test_a_peer_ends_when_the_command_is_killed(tmp_path):
+    marker = tmp_path / "peer"
+    hanging = script(tmp_path, f"echo $$ > {marker}; exec sleep 1000")
+    command = [sys.executable, "-m", "compare", "check", "--", *hanging.command]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as checking:
+        wait_for(lambda: marker.exists() and marker.read_text().endswith("\n"))
+        checking.kill()
+    ended(int(marker.read_text()))
 
 
 def test_a_histogram_has_a_time_for_each_operation(tmp_path):
