@@ -89,3 +89,37 @@ def new(language: str, directory: str) -> None:
     from compare.trial.peers.adapters import new_adapter
 
     click.echo("\n".join(new_adapter(language, directory)))
+
+
+@peers.command(
+    cls=options.Command, epilog="\b\nExample:\n  wheelwork peers check --quick rust-tokio"
+)
+@click.argument("names", nargs=-1, type=options.PEER, metavar="[NAME]...")
+@options.flag("--quick", "Try as much as 7 seconds allow, for each peer.")
+def check(names: tuple[str, ...], quick: bool) -> int:
+    """Check the peers with these NAMEs, and print who passes as a table in Markdown.
+
+    By default, all that are built. A row has the library with its version, the
+    result, and the smallest tape of a peer that fails. The exit code is 1 if
+    one does.
+    """
+    from compare.trial.peers.catalogue import entries, entry_named
+    from compare.trial.peers.check import check_peer
+    from compare.trial.peers.protocol import PeerError
+    from compare.trial.peers.verdicts import result_text, tape_text
+
+    chosen = [entry_named(name) for name in names] or [e for e in entries() if e.is_ready]
+    click.echo("| peer | library | result | the smallest tape that fails |\n|---|---|---|---|")
+    failed = False
+    for entry in chosen:
+        library, tape = "", ""
+        try:
+            library = entry.description().library_text
+            verdict = check_peer(entry.peer(), quick=quick)
+            result, tape = result_text(verdict), tape_text(verdict)
+            failed |= verdict.failure is not None
+        except PeerError as error:
+            result = f"not checked: {error}"
+        cells = (entry.name, library, result, tape)
+        click.echo(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    return FAILED if failed else 0

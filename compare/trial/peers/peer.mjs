@@ -6,7 +6,8 @@
 //     cancel(handle)
 //     rearm(handle, operation, deadline)    optional: re-arm a timer, and return its new handle
 //     advance(now, fire)                    call fire(operation, firedAt) for what is due, in order
-//     nextWakeup()                          when to advance next; something is pending
+//     nextWakeup()                          when to advance next; something is pending. undefined if
+//                                           the structure has nothing any more: a timer is then lost
 // Numbers are exact up to 2^53, so describe must have "limits": {"time": 9007199254740991}.
 import { readFileSync, writeFileSync } from "node:fs";
 
@@ -83,7 +84,9 @@ class Run {
   }
 
   advanceOnce() {
-    this.advance(Math.max(this.structure.nextWakeup(), this.now), this.tape.size);
+    const wakeup = this.structure.nextWakeup();
+    if (wakeup === undefined) this.pending = 0;
+    else this.advance(Math.max(wakeup, this.now), this.tape.size);
   }
 
   drain() {

@@ -30,6 +30,18 @@ def result_text(verdict: Verdict) -> str:
     return f"no fault, but slow: the time of n operations grows too fast ({powers}; {upto})"
 
 
+def tape_text(verdict: Verdict) -> str:
+    """The smallest tape on which the peer fails in a line, up to LONGEST_TABLE operations."""
+    if verdict.failure is None:
+        return ""
+    texts = []
+    for row in operations_table(verdict.failure, verdict.description)[:LONGEST_TABLE]:
+        due = "" if row["deadline"] is None else f" for {row['deadline']}"
+        texts.append(f"at {row['time']} {row['operation']} {row['id']}{due}")
+    more = verdict.failure.tape.time.size - len(texts)
+    return "; ".join(texts) + (f"; {more:,} more" if more else "")
+
+
 def junit(verdict: Verdict) -> str:
     """A test suite with a test case for each kind of tape."""
     failure, cases = verdict.failure, []
