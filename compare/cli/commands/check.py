@@ -97,6 +97,7 @@ def check(
 
 def text_of(verdict: "Verdict") -> str:
     """The result of a check as text."""
+    from compare.base.formats import significant
     from compare.trial.peers.check import operations_table
     from compare.trial.peers.verdicts import result_text
 
@@ -111,6 +112,9 @@ def text_of(verdict: "Verdict") -> str:
         skipped = plural(len(verdict.skipped), "tape")
         text = f"{skipped} beyond its limits (--json lists them)"
         lines.append(labelled("skipped", text, indent=2))
+    if verdict.costs:
+        costs = ", ".join(f"{name} {significant(ns)} ns" for name, ns in verdict.costs.items())
+        lines.append(labelled("costs", f"{costs}; {verdict.grown_to:,} pending", indent=2))
     failure = verdict.failure
     if failure is None:
         return "\n".join([*lines, labelled("result", result_text(verdict), indent=2)])

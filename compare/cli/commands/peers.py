@@ -114,8 +114,9 @@ def check(names: tuple[str, ...], quick: bool) -> int:
     for entry in chosen:
         library, tape = "", ""
         try:
+            peer = entry.peer()
             library = entry.description().library_text
-            verdict = check_peer(entry.peer(), quick=quick)
+            verdict = check_peer(peer, quick=quick)
             result, tape = result_text(verdict), tape_text(verdict)
             failed |= verdict.failure is not None
         except PeerError as error:

@@ -1,6 +1,7 @@
 """Check a peer on tapes that are made to find faults, and find the smallest tape that fails.
 
-A peer that is right but slow passes; how its costs grow is measured and said.
+A peer that is right but slow passes; what each operation costs, a re-arm included, and how that
+grows with the number pending, is measured and said.
 """
 
 import math
@@ -75,6 +76,7 @@ class Verdict:
     skipped: list[str] = field(default_factory=list)  # tapes that the peer cannot do
     growth: dict[str, float] = field(default_factory=dict)
     """For each operation, the power of n that the time of n of them grows with."""
+    costs: dict[str, float] = field(default_factory=dict)  #: ns, with `grown_to` timers pending
     grown_to: int = 0  #: pending timers, up to which the growth was measured
     failure: Failure | None = None
 
@@ -93,6 +95,8 @@ class Verdict:
             "skipped": self.skipped,
             "growth": {name: round(power, 2) for name, power in self.growth.items()},
             "slow": sorted(self.slow),
+            "ns": self.costs,
+            "pending": self.grown_to,
             "passed": self.failure is None,
         }
         if self.failure is not None:
@@ -170,7 +174,7 @@ class _Search:
         """Time ever larger tapes, and fit how the time of n operations grows with n."""
         description, times = self._verdict.description, []
         for size in GROWTH_SIZES:
-            tape, first, names = growing(size, cancels="cancel" not in description.cannot)
+            tape, first, names = growing(size, description.cannot)
             if not description.allows(tape) or time.monotonic() > self.end:
                 break
             try:
@@ -183,6 +187,9 @@ class _Search:
             self._verdict.grown_to = size
             each = np.reshape([max(line.cpu_ns, 1) for line in lines], (3, -1)).min(axis=0)
             times.append(each)
+            done = [max(line.operations, line.expired, 1) for line in lines[: each.size]]
+            costs = (each / done).round(1).tolist()
+            self._verdict.costs = dict(zip(names, costs, strict=True))
             if each.sum() > ENOUGH_NS:
                 break
         if len(times) > 2:

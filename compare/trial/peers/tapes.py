@@ -3,7 +3,7 @@
 The boundary cases are inputs that implementations were held to, or got wrong.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from compare.traffic.tapes.tape import ARM, CANCEL, DTYPES, REARM, START, Tape, id_space_of
 from compare.traffic.workloads.catalogue import WORKLOADS, make
 from compare.trial.peers.protocol import Description
+from timers.arrays import Int64s
 from timers.limits import LIMIT
 
 if TYPE_CHECKING:
@@ -250,19 +251,25 @@ class Growth(NamedTuple):
     names: tuple[str, ...]  # the last is the drain's
 
 
-def growing(size: int, *, cancels: bool) -> Growth:
-    """Starts `size` timers, cancels half of them at random, and lets the others fire."""
+def growing(size: int, cannot: Collection[str] = ()) -> Growth:
+    """Starts `size` timers, re-arms all at random, cancels half, and lets the others fire."""
     random = np.random.default_rng(size)
-    ids = random.permutation(size)[: size // 2 if cancels else 0]
-    starts = np.column_stack(
-        [np.zeros((size, 2), int), np.arange(size), size + random.permutation(size)]
-    )
-    zeros = np.zeros_like(ids)
-    rows = np.vstack([starts, np.column_stack([zeros, zeros + CANCEL, ids, zeros])])
-    tape = Tape(*(column.astype(kind) for column, kind in zip(rows.T, DTYPES, strict=True)))
-    if cancels:
-        return Growth(tape, (0, size), ("start", "cancel", "expiry"))
-    return Growth(tape, (0,), ("start", "expiry"))
+    zeros = np.zeros(size, np.int64)
+
+    def rows(op: int, ids: Int64s) -> Int64s:
+        deadlines = zeros if op == CANCEL else size + random.permutation(size)
+        columns = (zeros, zeros + op, ids, deadlines)
+        return np.column_stack([column[: ids.size] for column in columns])
+
+    phases = {"start": rows(START, np.arange(size))}
+    if "re-arm" not in cannot:
+        phases["re-arm"] = rows(REARM, random.permutation(size))
+    if "cancel" not in cannot:
+        phases["cancel"] = rows(CANCEL, random.permutation(size)[: size // 2])
+    columns = zip(np.vstack([*phases.values()]).T, DTYPES, strict=True)
+    first = np.cumsum([0, *(len(each) for each in phases.values())])[:-1]
+    tape = Tape(*(column.astype(kind) for column, kind in columns))
+    return Growth(tape, tuple(first.tolist()), (*phases, "expiry"))
 
 
 # ---- random tapes

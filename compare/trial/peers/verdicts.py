@@ -80,6 +80,10 @@ def markdown(verdict: Verdict) -> str:
         f"| fires | {described.rounding.text}; order {described.order} |",
         *(f"| {kind}s | {number:,} |" for kind, number in verdict.tried.items()),
         f"| skipped | {len(verdict.skipped):,} |",
+        *(
+            f"| {name}, {verdict.grown_to:,} pending | {ns:g} ns |"
+            for name, ns in verdict.costs.items()
+        ),
         f"| seed | {verdict.seed} |",
         f"| result | {_cell(result_text(verdict))} |",
     ]

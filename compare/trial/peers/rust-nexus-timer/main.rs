@@ -12,6 +12,8 @@ struct Timers {
     fired: Vec<usize>,
     begin: Instant,
     start: i64,
+    now: i64,
+    polled: bool, // since the last timer was armed
 }
 
 impl Timers {
@@ -33,6 +35,8 @@ impl peer::Structure for Timers {
             fired: Vec::new(),
             begin,
             start,
+            now: start,
+            polled: false,
         }
     }
 
@@ -43,6 +47,7 @@ impl peer::Structure for Timers {
             self.operations.len() - 1
         });
         self.operations[place] = operation;
+        self.polled = false;
         self.handles[place] = Some(self.wheel.schedule(self.instant(deadline), place));
         place
     }
@@ -54,12 +59,14 @@ impl peer::Structure for Timers {
 
     fn rearm(&mut self, place: usize, operation: i64, deadline: i64) -> usize {
         self.operations[place] = operation;
+        self.polled = false;
         let handle = self.handles[place].take().unwrap();
         self.handles[place] = Some(self.wheel.reschedule(handle, self.instant(deadline)));
         place
     }
 
     fn advance(&mut self, now: i64, fire: &mut impl FnMut(i64, i64)) {
+        (self.now, self.polled) = (now, true);
         self.wheel.poll(self.instant(now), &mut self.fired);
         for place in self.fired.drain(..) {
             self.wheel.free(self.handles[place].take().unwrap()); // of a timer that has fired
@@ -70,7 +77,8 @@ impl peer::Structure for Timers {
 
     fn next_wakeup(&mut self) -> i64 {
         let next = self.wheel.next_deadline().unwrap();
-        self.start + (next.saturating_duration_since(self.begin)).as_nanos().div_ceil(1_000_000) as i64
+        let moment = self.start + next.saturating_duration_since(self.begin).as_nanos().div_ceil(1_000_000) as i64;
+        moment.max(self.now + self.polled as i64) // the start of a slot, when nothing of it may be due yet
     }
 
     fn pending(&self) -> usize {

@@ -321,15 +321,22 @@ def test_a_table_says_who_passes(cache, monkeypatch, capsys):
     monkeypatch.setattr(Entry, "description", lambda self: Description("x", "y", "z", "lib", "1.0"))
     command = (sys.executable, wrong.__file__)
     faults = {"cpp-heap": "late", "python-heapq": "right"}
-    monkeypatch.setattr(Entry, "peer", lambda self: Peer((*command, faults[self.name])))
-    chosen = [wrong_, entry_named(ORDINARY)]
+
+    def peer(entry):
+        if entry.name in faults:
+            return Peer((*command, faults[entry.name]))
+        raise PeerError(f"{entry.name}: not built")
+
+    monkeypatch.setattr(Entry, "peer", peer)
+    chosen = [wrong_, entry_named(ORDINARY), entry_named("cpp-wheel")]
     monkeypatch.setattr(catalogue, "entries", lambda: chosen)
     assert main(["peers", "check", "--quick"]) == 1
-    head, _, first, second = capsys.readouterr().out.splitlines()
+    head, _, first, second, third = capsys.readouterr().out.splitlines()
     assert head == "| peer | library | result | the smallest tape that fails |"
     assert first.startswith("| cpp-heap | lib 1.0 | the timer of operation 0 came out at ")
     assert first.endswith(" | at 0 start 0 for 499 |")
     assert second.startswith("| python-heapq | lib 1.0 | no fault")
+    assert third.startswith("| cpp-wheel |  | not checked: cpp-wheel: not built")
 
 
 def test_building_goes_on_after_a_failure(cache, monkeypatch, capsys):

@@ -1,8 +1,12 @@
 """Peers with one fault each are caught, and the tape that shows it is small."""
 
+import dataclasses
 import json
+import re
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +15,7 @@ import pytest
 from hypothesis import find, given, settings
 
 from compare.cli.main import main
-from compare.traffic.tapes.tape import CANCEL, START, id_space_of, validate
+from compare.traffic.tapes.tape import CANCEL, REARM, START, id_space_of, validate
 from compare.trial.oracle.deliveries import Delivery
 from compare.trial.peers import check, peer, tapes
 from compare.trial.peers.check import check_peer, operations_table
@@ -19,6 +23,7 @@ from compare.trial.peers.protocol import (
     Description,
     Limits,
     PeerError,
+    PeerRounding,
     PeerTimeoutError,
     PhaseTime,
     parse_description,
@@ -47,17 +52,21 @@ class InProcess(Peer):
 
         Columns.id_space = id_space
         try:
-            rows = peer.check(wrong.CLASSES.get(self.name, wrong.Right), Columns, 0)
+            rounding = self.description.rounding
+            early = rounding.tick - 1 if rounding.kind == "down" else 0
+            rows = peer.check(wrong.CLASSES.get(self.name, wrong.Right), Columns, early)
         except (SystemExit, TimeoutError):
             raise PeerError(f"{self.name}: fell over") from None
         return Delivery(*np.array(rows, np.int64).reshape(-1, 4).T)
 
     def time(self, tape, id_space, *, phases, rounds, **rest):
         """The n operations of a phase take 100 n ns, or n^2 of a timer that is slow to cancel."""
-        phase = [PhaseTime(0, 0, 1, 1, 100 * tape.time.size) for _ in (*phases, 0)]
-        if self.name == "slow" and len(phases) > 1:
-            phase[1] = PhaseTime(0, 1, 1, 1, tape.time.size**2)
-        return phase * rounds
+        ends = [*phases[1:], tape.time.size]
+        done = [end - first for first, end in zip(phases, ends, strict=True)]
+        lines = [PhaseTime(0, k, n, 0, 100 * n) for k, n in enumerate(done)]
+        if self.name == "slow":
+            lines[2] = PhaseTime(0, 2, done[2], 0, done[2] ** 2)
+        return [*lines, PhaseTime(0, len(done), 0, done[-1], 300 * done[-1])] * rounds
 
 
 @pytest.fixture(autouse=True)
@@ -121,6 +130,60 @@ def test_a_peer_that_falls_behind_in_idle_times_is_caught(monkeypatch):
     assert failure.fault.kind == "back in time" or failure.fault.kind == "late"
 
 
+@pytest.mark.parametrize("cannot", [(), ("re-arm",), ("cancel", "re-arm")])
+def test_the_tape_of_growth_keeps_the_rules_and_has_the_work_of_its_names(cannot):
+    tape, first, names = tapes.growing(1000, cannot)
+    validate(tape, 1000)
+    assert Description("a", "b", "c", cannot=cannot).allows(tape)
+    work = {"start": (START, 1000), "re-arm": (REARM, 1000), "cancel": (CANCEL, 500)}
+    expected = [work[name] for name in work if name not in cannot]
+    assert [*names] == [*(name for name in work if name not in cannot), "expiry"]
+    for (op, count), begin, end in zip(expected, first, [*first[1:], None], strict=True):
+        assert tape.op[begin:end].tolist() == [op] * count
+        assert len({*tape.id[begin:end].tolist()}) == count
+
+
+class Coarse(wrong.Right):
+    """Rounds to multiples of 10; what is armed for the present is due at once."""
+
+    UP = 10
+
+    def due_at(self, deadline):
+        return min(max((deadline + self.UP - 1) // 10 * 10, self.now), LIMIT)
+
+
+class CoarseDown(Coarse):
+    UP = 1
+
+
+class Threaded(wrong.Right):
+    """Fires in a thread of its own."""
+
+    pool = ThreadPoolExecutor(1)
+
+    def advance(self, now):
+        return self.pool.submit(super().advance, now).result()
+
+
+@pytest.mark.parametrize(
+    ("odd", "declared"),
+    [
+        (wrong.Lifo, {"order": "unspecified"}),
+        (wrong.Reversed, None),
+        (Coarse, {"rounding": PeerRounding("late", 9), "order": "unspecified"}),
+        (CoarseDown, {"rounding": PeerRounding("down", 10), "order": "unspecified"}),
+        (Threaded, {}),
+    ],
+)
+def test_a_right_peer_passes_however_odd_it_is(odd, declared, monkeypatch):
+    """And one that is wrong fails whatever it declares."""
+    monkeypatch.setitem(wrong.CLASSES, "odd", odd)
+    described = dataclasses.replace(InProcess.description, **declared or {"order": "unspecified"})
+    monkeypatch.setattr(InProcess, "description", described)
+    verdict = check_peer(InProcess((), "odd"), examples=20, shrink_seconds=1.0)
+    assert (verdict.failure is None) == (declared is not None), verdict.failure
+
+
 def test_a_timer_that_is_right_and_slow_passes_and_its_growth_is_said(monkeypatch):
     monkeypatch.setattr(tapes, "CROWD", 50_000)
 
@@ -133,14 +196,18 @@ def test_a_timer_that_is_right_and_slow_passes_and_its_growth_is_said(monkeypatc
     monkeypatch.setattr(InProcess, "check", check_)
     verdict = check_peer(InProcess((), "slow"), examples=1)
     assert verdict.failure is None
-    assert verdict.growth == pytest.approx({"start": 1, "cancel": 2, "expiry": 1}, abs=0.01)
+    assert verdict.growth == pytest.approx(
+        {"start": 1, "re-arm": 1, "cancel": 2, "expiry": 1}, abs=0.01
+    )
+    costs = {"start": 100, "re-arm": 100, "cancel": 16_000, "expiry": 300}
+    assert (verdict.costs, verdict.grown_to) == (costs, 32_000)
     assert result_text(verdict) == (
         "no fault, but slow: the time of n operations grows too fast"
-        " (cancel as n^2.0; up to 16,000 pending)"
+        " (cancel as n^2.0; up to 32,000 pending)"
     )
     assert verdict.skipped == ["50,000 timers due at one moment (it takes too long)"]
     assert verdict.as_json()["slow"] == ["cancel"]
-    failure = check_peer(InProcess((), "right"), examples=1).failure
+    failure = check_peer(InProcess((), "right"), examples=1, shrink_seconds=0.0).failure
     assert failure.fault.text == "slow: check did not end in 60 s"
 
 
@@ -303,12 +370,20 @@ def command(*options, fault="right"):
     return ["check", *options, "--", sys.executable, str(WRONG), fault]
 
 
-def test_the_command_says_what_was_tried(capsys):
+def test_the_command_says_what_was_tried(monkeypatch, capsys):
+    few = [tapes.Trial(f"tape {k}", tape_of((k, START, 0, 9))) for k in range(3)]
+    kinds = {"boundary tape": few, "workload": few[:2], "crowd": few[:1]}
+    fixed = {kind: partial(iter, trials) for kind, trials in kinds.items()}
+    monkeypatch.setattr(check, "groups", lambda seed, quick: fixed)
+    monkeypatch.setattr(check, "GROWTH_SIZES", (4, 8))
     assert main(command("--examples", "5")) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("wrong (Python): exact\n  tried       57 boundary tapes, ")
-    assert "  result      no fault" in out
-    assert "13 workloads, 2 crowds; seed 0" in " ".join(out.split())
+    first, tried, *costs, result = capsys.readouterr().out.splitlines()
+    assert first == "wrong (Python): exact"
+    assert tried == ("  tried       3 boundary tapes, 5 random tapes, 2 workloads, 1 crowd; seed 0")
+    assert re.match(r"  costs       start \S+ ns, re-arm \S+ ns, cancel \S+ ns, expiry", costs[0])
+    assert costs[-1].endswith("pending")
+
+    assert result == "  result      no fault"
 
 
 def test_the_command_prints_the_smallest_tape(capsys):
