@@ -8,6 +8,7 @@ from compare.cli import options
 from compare.cli.text import labelled
 
 FAILED = 1
+LANGUAGES = ("c", "cpp", "go", "java", "js", "python", "rust")
 
 
 @click.group(
@@ -16,7 +17,8 @@ FAILED = 1
 Examples:
   wheelwork peers
   wheelwork peers build
-  wheelwork peers build cpp-wheel java-kafka""",
+  wheelwork peers build cpp-wheel java-kafka
+  wheelwork peers new js my-adapter""",
 )
 @options.json
 @click.pass_context
@@ -72,4 +74,53 @@ def build(names: tuple[str, ...]) -> int:
         except PeerError as error:
             failed = True
             click.echo(str(error), err=True)
+    return FAILED if failed else 0
+
+
+@peers.command(cls=options.Command, epilog="\b\nExample:\n  wheelwork peers new c my-adapter")
+@click.argument("language", type=click.Choice(LANGUAGES), metavar="|".join(LANGUAGES))
+@click.argument("directory", type=options.Place("dir"), metavar="DIR")
+def new(language: str, directory: str) -> None:
+    """Write an adapter in a LANGUAGE into DIR, which is new or empty.
+
+    It has a naive timer, passes the check as it is, and needs nothing else: put
+    your timer in its place. The commands that build and check it are printed.
+    """
+    from compare.trial.peers.adapters import new_adapter
+
+    click.echo("\n".join(new_adapter(language, directory)))
+
+
+@peers.command(
+    cls=options.Command, epilog="\b\nExample:\n  wheelwork peers check --quick rust-tokio"
+)
+@click.argument("names", nargs=-1, type=options.PEER, metavar="[NAME]...")
+@options.flag("--quick", "Try as much as 7 seconds allow, for each peer.")
+def check(names: tuple[str, ...], quick: bool) -> int:
+    """Check the peers with these NAMEs, and print who passes as a table in Markdown.
+
+    By default, all that are built. A row has the library with its version, the
+    result, and the smallest tape of a peer that fails. The exit code is 1 if
+    one does.
+    """
+    from compare.trial.peers.catalogue import entries, entry_named
+    from compare.trial.peers.check import check_peer
+    from compare.trial.peers.protocol import PeerError
+    from compare.trial.peers.verdicts import result_text, tape_text
+
+    chosen = [entry_named(name) for name in names] or [e for e in entries() if e.is_ready]
+    click.echo("| peer | library | result | the smallest tape that fails |\n|---|---|---|---|")
+    failed = False
+    for entry in chosen:
+        library, tape = "", ""
+        try:
+            peer = entry.peer()
+            library = entry.description().library_text
+            verdict = check_peer(peer, quick=quick)
+            result, tape = result_text(verdict), tape_text(verdict)
+            failed |= verdict.failure is not None
+        except PeerError as error:
+            result = f"not checked: {error}"
+        cells = (entry.name, library, result, tape)
+        click.echo(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return FAILED if failed else 0

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from compare.base.files import new_directory, reason
 from compare.trial.peers.protocol import Description, PeerError, parse_description
-from compare.trial.peers.run import DEFAULT_TIMEOUT, Peer
+from compare.trial.peers.run import DEFAULT_TIMEOUT, Peer, group
 from timers.errors import unknown_name
 
 HERE = Path(__file__).parent
@@ -52,7 +52,7 @@ class Language:
     warm_up: int = 1  # operations in the rounds that do not count; there is one round at least
 
 
-PYTHON, CPP, JAVA, RUST, GO = LANGUAGES = (
+PYTHON, C, CPP, JAVA, JAVASCRIPT, RUST, GO = LANGUAGES = (
     Language(
         "Python",
         "peer.py",
@@ -67,6 +67,13 @@ PYTHON, CPP, JAVA, RUST, GO = LANGUAGES = (
             ]
         ],
         run=(sys.executable, "{folder}/peer.py"),
+    ),
+    Language(
+        "C",
+        "main.c",
+        "peer.h",
+        {"gcc": "apt-get install gcc"},
+        [["gcc", "-std=c17", "-O3", "-march=native", "-o", "peer", "main.c"]],
     ),
     Language(
         "C++",
@@ -92,6 +99,18 @@ PYTHON, CPP, JAVA, RUST, GO = LANGUAGES = (
             *("-cp", f"{{folder}}/classes{os.pathsep}{{folder}}/{_LIBRARIES}/*", "{main}"),
         ),
         warm_up=1_000_000,  # what runs often is compiled meanwhile
+    ),
+    Language(
+        "JavaScript",
+        "main.mjs",
+        "peer.mjs",
+        {"node": "apt-get install nodejs"},
+        [["node", "--check", "main.mjs"]],
+        dependencies="package.json",
+        fetch=[["npm", "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"]],
+        fetch_tools={"npm": "apt-get install npm"},
+        run=("node", "--max-old-space-size=3072", "{folder}/main.mjs"),
+        warm_up=1_000_000,  # as in Java
     ),
     Language(
         "Rust",
@@ -223,23 +242,16 @@ class Entry:
         with log.open("wb") as output:
             for number, command in enumerate((*fetch, *self.language.build)):
                 words = _filled(command, places)
+                settings = {"cwd": directory, "env": environment, "stdout": output}
                 try:
-                    done = subprocess.run(
-                        words,
-                        cwd=directory,
-                        env=environment,
-                        stdin=subprocess.DEVNULL,
-                        stdout=output,
-                        stderr=subprocess.STDOUT,
-                        timeout=BUILD_SECONDS,
-                        check=False,
-                    )
+                    with group(words, stderr=subprocess.STDOUT, **settings) as process:
+                        code = process.wait(BUILD_SECONDS)
                 except subprocess.TimeoutExpired:
                     problem = f"did not end in {BUILD_SECONDS:g} s"
                 else:
-                    if not done.returncode:
+                    if not code:
                         continue
-                    problem = f"failed with code {done.returncode}"
+                    problem = f"failed with code {code}"
                 name = Path(words[0]).name
                 error = FetchError if number < len(fetch) else PeerError
                 raise error(f"{self.name}: {name} {problem}; the log is {log}")
@@ -344,7 +356,12 @@ def _machine() -> str:
     return platform.machine()
 
 
-GROUPS = {"python": (PYTHON,), "jvm": (JAVA,), "native": (CPP, RUST, GO), "all": LANGUAGES}
+GROUPS = {
+    "python": (PYTHON,),
+    "jvm": (JAVA,),
+    "native": (C, CPP, RUST, GO),
+    "all": LANGUAGES,
+}
 """The languages of the groups that can be named."""
 
 NAMES = tuple(entry.name for entry in entries())

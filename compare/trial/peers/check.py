@@ -1,10 +1,18 @@
-"""Check a peer on tapes that are made to find faults, and find the smallest tape that fails."""
+"""Check a peer on tapes that are made to find faults, and find the smallest tape that fails.
 
+A peer that is right but slow passes; what each operation costs, a re-arm included, and how that
+grows with the number pending, is measured and said.
+"""
+
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from compare.traffic.tapes.tape import CANCEL, Tape, id_space_of
 from compare.trial.oracle.deliveries import (
@@ -16,15 +24,23 @@ from compare.trial.oracle.deliveries import (
     first_fault,
     ideal,
 )
-from compare.trial.peers.protocol import Description, PeerError
+from compare.trial.peers.protocol import Description, PeerError, PeerTimeoutError
 from compare.trial.peers.run import Peer
 from compare.trial.peers.shrink import shrink
-from compare.trial.peers.tapes import Trial, groups, random_tapes
+from compare.trial.peers.tapes import Trial, groups, growing, random_tapes
 from timers.errors import TimerError
 
 RANDOM_TAPES = 200
 SHRINK_SECONDS = 60.0  # the search for a smaller tape ends then
+QUICK_SECONDS = 7.0  # for everything but the search
+SHARES = {"boundary tape": 0.4, "random tape": 0.6, "growth": 0.8, "workload": 0.9, "crowd": 1.0}
+"""When each kind of tape ends in a quick check, as a share of its time."""
 RANDOM = "random tape"
+GROWTH = "growth"
+GROWTH_SIZES = tuple(1000 << k for k in range(6))
+ENOUGH_NS = 200_000_000  # a tape that takes longer is the last whose growth is measured
+SLOW = 0.6
+"""The time of an operation that grows with a higher power of the number pending is called slow."""
 BROKEN = "broken"
 """The kind of a fault in which the peer crashed, hung or broke the protocol."""
 
@@ -56,8 +72,18 @@ class Verdict:
     description: Description
     seed: int
     tried: dict[str, int] = field(default_factory=dict)  # tapes by kind
+    seconds: dict[str, float] = field(default_factory=dict)  # by kind
     skipped: list[str] = field(default_factory=list)  # tapes that the peer cannot do
+    growth: dict[str, float] = field(default_factory=dict)
+    """For each operation, the power of n that the time of n of them grows with."""
+    costs: dict[str, float] = field(default_factory=dict)  #: ns, with `grown_to` timers pending
+    grown_to: int = 0  #: pending timers, up to which the growth was measured
     failure: Failure | None = None
+
+    @property
+    def slow(self) -> dict[str, float]:
+        """The growth of the operations whose time grows with the number pending."""
+        return {name: power for name, power in self.growth.items() if power > 1 + SLOW}
 
     def as_json(self) -> dict[str, Any]:
         """The result as an object."""
@@ -67,6 +93,10 @@ class Verdict:
             "seed": self.seed,
             "tried": self.tried,
             "skipped": self.skipped,
+            "growth": {name: round(power, 2) for name, power in self.growth.items()},
+            "slow": sorted(self.slow),
+            "ns": self.costs,
+            "pending": self.grown_to,
             "passed": self.failure is None,
         }
         if self.failure is not None:
@@ -88,33 +118,35 @@ def check_peer(
     seed: int = 0,
     examples: int = RANDOM_TAPES,
     shrink_seconds: float = SHRINK_SECONDS,
+    quick: bool = False,
     progress: Progress = lambda step: None,
 ) -> Verdict:
     """Check a peer until it fails, and find the smallest tape on which it does.
 
-    Raises PeerError if the peer cannot describe itself or runs in real time, and CheckError without
-    Hypothesis.
+    A quick check tries as much as it can in QUICK_SECONDS. Raises PeerError if the peer cannot
+    describe itself or runs in real time, and CheckError without Hypothesis.
     """
     _import_hypothesis()
     if peer.description.real_time:
         raise PeerError(f"{peer.label} runs in real time, in which expiries cannot be checked")
     verdict = Verdict(peer, peer.description, seed)
     search = _Search(peer, verdict, shrink_seconds)
-    for kind, trials in groups(seed).items():
+    fixed = groups(seed, quick=quick)
+    steps: dict[str, Callable[[], None]] = {
+        kind: partial(search.all, kind, trials) for kind, trials in fixed.items()
+    }
+    steps[RANDOM] = partial(search.random, examples)
+    steps[GROWTH] = search.grow
+    begun = time.monotonic()
+    for kind in sorted(steps, key=[*SHARES].index):
         progress(kind)
+        started = time.monotonic()
+        search.end = begun + SHARES[kind] * QUICK_SECONDS if quick else math.inf
         verdict.tried[kind] = 0
-        for trial in trials():
-            if not verdict.description.allows(trial.tape):
-                verdict.skipped.append(trial.name)
-                continue
-            verdict.tried[kind] += 1
-            if search.fails(trial):
-                search.shrink(trial)
-                return verdict
-        if kind == "boundary tape" and examples:
-            progress(RANDOM)
-            if search.random(examples):
-                return verdict
+        steps[kind]()
+        verdict.seconds[kind] = time.monotonic() - started
+        if verdict.failure is not None:
+            break
     return verdict
 
 
@@ -124,6 +156,45 @@ class _Search:
     def __init__(self, peer: Peer, verdict: Verdict, seconds: float) -> None:
         self._peer, self._verdict, self._seconds = peer, verdict, seconds
         self._until: float | None = None  # set when the first tape fails
+        self._longest = 0.0  # seconds of a tape
+        self.end = math.inf  # no tape is begun later
+
+    def all(self, kind: str, trials: Callable[[], Iterator[Trial]]) -> None:
+        """Try all tapes of a kind; make the first that fails smaller."""
+        for trial in trials():
+            if not self._verdict.description.allows(trial.tape):
+                self._verdict.skipped.append(trial.name)
+            elif time.monotonic() < self.end:
+                self._verdict.tried[kind] += 1
+                if self.fails(trial):
+                    self.shrink(trial)
+                    return
+
+    def grow(self) -> None:
+        """Time ever larger tapes, and fit how the time of n operations grows with n."""
+        description, times = self._verdict.description, []
+        for size in GROWTH_SIZES:
+            tape, first, names = growing(size, description.cannot)
+            if not description.allows(tape) or time.monotonic() > self.end:
+                break
+            try:
+                lines = self._peer.time(tape, size, phases=first, rounds=3, warm_up=2)
+            except PeerError as error:
+                fault = Fault(BROKEN, None, str(error))
+                self._verdict.failure = Failure(GROWTH, tape, fault, None)
+                return
+            self._verdict.tried[GROWTH] += 1
+            self._verdict.grown_to = size
+            each = np.reshape([max(line.cpu_ns, 1) for line in lines], (3, -1)).min(axis=0)
+            times.append(each)
+            done = [max(line.operations, line.expired, 1) for line in lines[: each.size]]
+            costs = (each / done).round(1).tolist()
+            self._verdict.costs = dict(zip(names, costs, strict=True))
+            if each.sum() > ENOUGH_NS:
+                break
+        if len(times) > 2:
+            powers = np.polyfit(np.log(GROWTH_SIZES[: len(times)]), np.log(times), 1)[0]
+            self._verdict.growth = dict(zip(names, powers.tolist(), strict=True))
 
     def fails(self, trial: Trial) -> bool:
         """Whether the peer fails on a tape. The smallest failure is kept. Raises _TimeUp."""
@@ -145,20 +216,21 @@ class _Search:
             shrink(trial.tape, lambda tape: self.fails(Trial(trial.name, tape)))
         smallest = self._verdict.failure
         assert smallest is not None
-        again = self._run(Trial(smallest.origin, smallest.tape))
+        again = self._run(Trial(smallest.origin, smallest.tape), patience=50)
         if again is None:
             fault, rows = smallest.fault, smallest.rows
             again = Failure(smallest.origin, smallest.tape, fault, rows, repeats=False)
         self._verdict.failure = again
 
-    def random(self, examples: int) -> bool:
+    def random(self, examples: int) -> None:
         """Try random tapes; Hypothesis makes one that fails smaller."""
         from hypothesis import HealthCheck, given, settings
         from hypothesis import seed as with_seed
         from hypothesis.errors import Flaky
 
         name = RANDOM
-        self._verdict.tried[name] = 0
+        if not examples:
+            return
 
         @with_seed(self._verdict.seed)
         @settings(
@@ -171,6 +243,8 @@ class _Search:
         @given(tape=random_tapes(self._verdict.description))
         def attempt(tape: Tape) -> None:
             if self._until is None:
+                if time.monotonic() > self.end:
+                    return
                 self._verdict.tried[name] += 1
             with suppress(_TimeUp):
                 if self.fails(Trial(name, tape)):
@@ -179,19 +253,30 @@ class _Search:
         # A peer that does not always fail, and the end of the time, look flaky to Hypothesis.
         with suppress(_Failed, Flaky):
             attempt()
-        if self._verdict.failure is None:
-            return False
-        self.shrink(Trial(name, self._verdict.failure.tape))
-        return True
+        if self._verdict.failure is not None:
+            self.shrink(Trial(name, self._verdict.failure.tape))
 
-    def _run(self, trial: Trial) -> Failure | None:
-        description = self._verdict.description
+    def _run(self, trial: Trial, patience: float = 10) -> Failure | None:
+        """Run a tape. Once one has failed, `patience` times the usual time is the limit."""
+        description, peer = self._verdict.description, self._peer
+        if self._until is not None:
+            usual = max(self._longest, 0.1)
+            peer = replace(peer, timeout=min(peer.timeout, patience * usual))
+        started = time.monotonic()
         bounds = description.rounding.bounds(trial.tape)
         fifo = description.order == "fifo"
         try:
-            rows = self._peer.check(trial.tape, trial.id_space)
+            rows = peer.check(trial.tape, trial.id_space)
+        except PeerTimeoutError as error:
+            is_larger = trial.tape.time.size > self._verdict.grown_to
+            if self._until is None and self._verdict.slow and is_larger:
+                self._verdict.skipped.append(f"{trial.name} (it takes too long)")
+                return None
+            return Failure(trial.name, trial.tape, Fault(BROKEN, None, str(error)), None)
         except PeerError as error:
             return Failure(trial.name, trial.tape, Fault(BROKEN, None, str(error)), None)
+        if self._until is None:
+            self._longest = max(self._longest, time.monotonic() - started)
         fault = first_fault(trial.tape, trial.id_space, bounds, rows, fifo=fifo)
         return Failure(trial.name, trial.tape, fault, rows) if fault else None
 

@@ -98,10 +98,9 @@ def assert_fired(expired: Expired, expected: list[Row], traits: Traits) -> None:
     rows = rows_of(expired)
     moments = [row.fired_at for row in rows]
     assert moments == sorted(moments), f"rows are not ordered by fired_at: {rows}"
-    if traits.order == "fifo":
-        assert rows == expected
-    else:
-        assert sorted(rows) == sorted(expected)
+    if traits.order == "fifo" and sorted(rows) == sorted(expected):
+        assert rows == expected, f"declared fifo, but {rows} fired, not {expected}"
+    assert sorted(rows) == sorted(expected), f"{rows} fired, not {expected}"
 
 
 def advance_model(
@@ -115,19 +114,21 @@ def advance_model(
 def agree(timer: Any, model: Model) -> None:
     """Assert that what can be asked of a timer agrees with the model."""
     timer.check()
-    assert len(timer) == len(model)
-    assert timer.now == model.now
+    assert len(timer) == len(model), f"len() is {len(timer)}; {len(model)} timers are pending"
+    assert timer.now == model.now, f"now is {timer.now}, not {model.now}"
     earliest, bound, wakeup = model.next_expiry(), timer.next_expiry(), timer.next_wakeup()
-    if earliest is None or timer.traits.exact_next_expiry:
-        assert bound == earliest
+    if earliest is None:
+        assert bound is None, f"next_expiry() is {bound}, but nothing is pending"
     else:
-        assert bound is not None
-        assert model.now <= bound <= earliest
+        assert bound is not None, "next_expiry() is None, but timers are pending"
+        assert bound <= earliest, f"next_expiry() is {bound}, but a timer fires at {earliest}"
+        assert model.now <= bound, f"next_expiry() is {bound}, before now {model.now}"
+        if timer.traits.exact_next_expiry:
+            assert bound >= earliest, f"next_expiry() is {bound}; declared exact: {earliest}"
+        assert wakeup is not None, "next_wakeup() is None, but timers are pending"
+        assert wakeup <= earliest, f"next_wakeup() is {wakeup}, but a timer fires at {earliest}"
     if wakeup is not None:
-        assert model.now <= wakeup
-    if earliest is not None:
-        assert wakeup is not None
-        assert wakeup <= earliest
+        assert model.now <= wakeup, f"next_wakeup() is {wakeup}, before now {model.now}"
 
 
 class TimerMachine(RuleBasedStateMachine):
@@ -185,9 +186,12 @@ class TimerMachine(RuleBasedStateMachine):
     @rule(pick=picks, when=whens)
     def reschedule_pending(self, pick: int, when: When) -> None:
         if self.model.pending:
-            deadline = self.moment(when)
-            assert self.timer.reschedule(self.pending(pick), deadline) is True
-            self.model.reschedule(self.pending(pick), deadline)
+            self.rearm(self.pending(pick), self.moment(when))
+
+    @rule(pick=picks, offset=st.integers(-1, 1))
+    def reschedule_for_the_present(self, pick: int, offset: int) -> None:
+        if self.model.pending:
+            self.rearm(self.pending(pick), self.model.deadline_after(offset))
 
     @rule(chosen=st.lists(st.tuples(picks, whens), max_size=12))
     def reschedule_many(self, chosen: list[tuple[int, When]]) -> None:
@@ -196,8 +200,11 @@ class TimerMachine(RuleBasedStateMachine):
         ]  # dead ones and duplicates among them
         deadlines = [self.moment(when) for _, when in chosen]
         rescheduled = self.timer.reschedule_many(handles, deadlines)
-        assert rescheduled.dtype == np.bool_
-        assert rescheduled.tolist() == self.model.reschedule_many(handles, deadlines)
+        expected = self.model.reschedule_many(handles, deadlines)
+        assert rescheduled.dtype == np.bool_, f"reschedule_many gives {rescheduled.dtype}, not bool"
+        assert rescheduled.tolist() == expected, (
+            f"reschedule_many gives {rescheduled}, not {expected}"
+        )
 
     # ---- cancelling, and handles that are not pending
 
@@ -205,42 +212,32 @@ class TimerMachine(RuleBasedStateMachine):
     def cancel_pending(self, pick: int) -> None:
         if self.model.pending:
             handle = self.pending(pick)
-            assert self.timer.cancel(handle) is True
-            self.model.cancel(handle)
-            assert self.timer.cancel(handle) is False
+            self.kill(handle)
+            self.use(handle, self.model.now)
 
     @rule()
     def cancel_all(self) -> None:
         """What comes next is then not hidden by what came before."""
-        handles = list(self.model.pending)
-        assert self.timer.cancel_many(handles).all()
-        self.model.cancel_many(handles)
+        self.kill_many(list(self.model.pending))
 
     @rule(chosen=st.lists(st.one_of(picks, foreign.map(str)), max_size=12))
     def cancel_many(self, chosen: list[int | str]) -> None:
         handles = [
             int(choice) if isinstance(choice, str) else self.any_handle(choice) for choice in chosen
         ]
-        cancelled = self.timer.cancel_many(handles)
-        assert cancelled.dtype == np.bool_
-        assert cancelled.tolist() == self.model.cancel_many(handles)
+        self.kill_many(handles)
 
     @rule(pick=picks, when=whens)
     def use_any_known_handle(self, pick: int, when: When) -> None:
-        handle, deadline = self.any_handle(pick), self.moment(when)
-        assert self.timer.reschedule(handle, deadline) is self.model.reschedule(handle, deadline)
-        assert self.timer.cancel(handle) is self.model.cancel(handle)
+        self.use(self.any_handle(pick), self.moment(when))
 
     @rule(handle=st.one_of(foreign, beyond_int64))
     def use_foreign_handle(self, handle: int) -> None:
-        assert self.timer.reschedule(handle, self.timer.now) is self.model.reschedule(
-            handle, self.model.now
-        )
-        assert self.timer.cancel(handle) is self.model.cancel(handle)
+        self.use(handle, self.model.now)
 
     @rule(pick=picks, uses=other_uses)
     def use_other_generation(self, pick: int, uses: int) -> None:
-        self.use_foreign_handle(self.any_handle(pick) + (uses << PLACE_BITS))
+        self.use(self.any_handle(pick) + (uses << PLACE_BITS), self.model.now)
 
     # ---- the clock
 
@@ -277,7 +274,9 @@ class TimerMachine(RuleBasedStateMachine):
         if bound is not None:
             fired = self.advance(bound)
             later = self.timer.next_expiry()
-            assert fired or later is None or later > bound
+            assert fired or later is None or later > bound, (
+                f"nothing fired at next_expiry() {bound}, and then it is {later}"
+            )
 
     @rule(steps=st.integers(1, 40))
     def follow_wakeups(self, steps: int) -> None:
@@ -301,9 +300,7 @@ class TimerMachine(RuleBasedStateMachine):
         steps = 0
         while steps < MOST_WAKEUPS and self.wake_up():
             steps += 1
-        assert steps <= enough
-        if steps < MOST_WAKEUPS:
-            assert not self.model.pending, "no wake-up is wanted, but timers are pending"
+        assert steps <= enough, f"{steps} wake-ups until all had fired; {enough} are enough"
 
     # ---- what must hold after every step
 
@@ -337,6 +334,25 @@ class TimerMachine(RuleBasedStateMachine):
         """
         return self.known[pick % len(self.known)] if self.known else LOWEST_HANDLE
 
+    def use(self, handle: int, deadline: int) -> None:
+        """Re-arm and cancel by a handle that may not be pending."""
+        self.rearm(handle, deadline)
+        self.kill(handle)
+
+    def rearm(self, handle: int, deadline: int) -> None:
+        answer = self.timer.reschedule(handle, deadline)
+        expected = self.model.reschedule(handle, deadline)
+        assert answer is expected, f"reschedule({handle}) is {answer!r}, not {expected}"
+
+    def kill(self, handle: int) -> None:
+        answer, expected = self.timer.cancel(handle), self.model.cancel(handle)
+        assert answer is expected, f"cancel({handle}) is {answer!r}, not {expected}"
+
+    def kill_many(self, handles: list[int]) -> None:
+        answers, expected = self.timer.cancel_many(handles), self.model.cancel_many(handles)
+        assert answers.dtype == np.bool_, f"cancel_many gives {answers.dtype}, not bool"
+        assert answers.tolist() == expected, f"cancel_many gives {answers}, not {expected}"
+
     def remember(self, handles: list[int]) -> None:
         """Keep new handles: positive, and never used before."""
         for handle in handles:
@@ -347,11 +363,10 @@ class TimerMachine(RuleBasedStateMachine):
 
     def wake_up(self) -> bool:
         """Advance to the next wake-up; False if there is none."""
-        wakeup, expiry = self.timer.next_wakeup(), self.model.next_expiry()
+        agree(self.timer, self.model)  # before the next one: an invariant waits for the whole rule
+        wakeup = self.timer.next_wakeup()
         if wakeup is None:
             return False
-        assert self.model.now <= wakeup
-        assert expiry is None or wakeup <= expiry
         fired = self.advance(wakeup)
         later = self.timer.next_wakeup()
         assert fired or later is None or later > wakeup, (
@@ -363,7 +378,8 @@ class TimerMachine(RuleBasedStateMachine):
         """Advance both (never backwards, never past the range); returns how many fired."""
         now = min(max(now, self.model.now), LIMIT)
         expired = self.timer.advance(now) if limit is None else self.timer.advance(now, limit)
-        assert all(column.dtype == np.int64 and column.ndim == 1 for column in expired)
+        kinds = {(str(column.dtype), column.ndim) for column in expired}
+        assert kinds == {("int64", 1)}, f"advance gives columns of {kinds}; they must be int64, 1-D"
         advance_model(self.model, now, limit, expired, self.timer.traits)
         return len(expired.handles)
 

@@ -33,6 +33,11 @@ type Structure[T any] interface {
 	nextWakeup() int64                       // when to advance next; something is pending
 }
 
+// Rearmer is a structure that can re-arm a timer in place; another one removes it and adds a new one.
+type Rearmer[T any] interface {
+	rearm(timer *T) // a pending timer, which has its new deadline
+}
+
 type tape struct {
 	idSpace, firstTime    int64
 	first, time, deadline []int64
@@ -115,6 +120,13 @@ func (r *run[T]) operations(from, to int) {
 		r.mayBeDue = false
 		id, op := t.id[k], t.op[k]
 		former := r.pending[id]
+		if rearmer, can := r.structure.(Rearmer[T]); can && former != nil && op > opCancel {
+			timer := r.timer(former)
+			timer.operation, timer.deadline = int64(k), t.deadline[k]
+			rearmer.rearm(former)
+			r.mayBeDue = timer.deadline <= r.now
+			continue
+		}
 		if op != 0 && former != nil {
 			r.structure.remove(former)
 			r.pending[id] = nil

@@ -4,6 +4,8 @@
 //     explicit Structure(int64_t start);      empty, with its clock at `start`
 //     void add(Node *);                       by its deadline; `operation` is unique
 //     void remove(Node *);                    a pending node
+//     void rearm(Node *);                     optional: a pending node, which has its new deadline;
+//                                             otherwise it is removed and added
 //     void advance(int64_t now, Fire fire);   call fire(node, fired_at) for what is due, in order
 //     int64_t next_wakeup();                  when to advance next; something is pending
 #pragma once
@@ -136,7 +138,9 @@ template <class Structure, class Out> struct Run {
             int32_t id = tape.id[k];
             int8_t op = tape.op[k];
             Node *node = op == START ? nullptr : pending[id];
-            if (node) structure.remove(node);
+            constexpr bool can_rearm = requires { structure.rearm(node); };
+            bool in_place = can_rearm && node && op != CANCEL;
+            if (node && !in_place) structure.remove(node);
             if (op == CANCEL) {
                 if (node) release(node), pending[id] = nullptr;
                 continue;
@@ -155,7 +159,11 @@ template <class Structure, class Out> struct Run {
             }
             node->deadline = tape.deadline[k];
             node->operation = k;
-            structure.add(node);
+            if constexpr (can_rearm) {
+                if (in_place) structure.rearm(node); else structure.add(node);
+            } else {
+                structure.add(node);
+            }
             may_be_due = tape.deadline[k] <= now;
         }
     }

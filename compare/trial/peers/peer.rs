@@ -10,6 +10,11 @@ pub trait Structure {
     fn new(start: i64) -> Self;
     fn start(&mut self, operation: i64, deadline: i64) -> Self::Handle;
     fn cancel(&mut self, handle: Self::Handle);
+    /// Re-arm a timer. A structure that can do it in place says so here.
+    fn rearm(&mut self, handle: Self::Handle, operation: i64, deadline: i64) -> Self::Handle {
+        self.cancel(handle);
+        self.start(operation, deadline)
+    }
     /// Call `fire(operation, fired_at)` for what is due, in order.
     fn advance(&mut self, now: i64, fire: &mut impl FnMut(i64, i64));
     /// When to advance next; something is pending.
@@ -92,17 +97,17 @@ impl<'a, S: Structure> Run<'a, S> {
             }
             self.may_be_due = false;
             let (id, op, deadline) = (tape.id[k] as usize, tape.op[k], tape.deadline[k]);
-            let former = self.handles[id].take();
-            if op != 0 {
-                let was_pending = former.is_some();
-                if let Some((_, handle)) = former {
+            let former = self.handles[id].take().filter(|_| op != 0);
+            let handle = match former {
+                Some((_, handle)) if op == CANCEL => {
                     self.structure.cancel(handle);
-                }
-                if op == CANCEL || (op == REARM && !was_pending) {
                     continue;
                 }
-            }
-            self.handles[id] = Some((k as i64, self.structure.start(k as i64, deadline)));
+                None if op == CANCEL || op == REARM => continue,
+                Some((_, handle)) => self.structure.rearm(handle, k as i64, deadline),
+                None => self.structure.start(k as i64, deadline),
+            };
+            self.handles[id] = Some((k as i64, handle));
             self.may_be_due = deadline <= self.now;
         }
     }

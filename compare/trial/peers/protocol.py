@@ -21,7 +21,8 @@ from timers.rounding import Rounding
 PROTOCOL = 1
 """The version of the protocol."""
 
-ROUNDINGS = ("exact", "up", "down", "share")
+ROUNDINGS = ("exact", "late", "up", "down", "share")
+REARMS = ("", "in place", "cancel and start")
 ORDERS = ("fifo", "unspecified")
 DRAINS = ("unit", "wake-up")
 CANNOT = ("cancel", "re-arm")
@@ -32,6 +33,10 @@ class PeerError(TimerError, RuntimeError):
     """A peer cannot be started or breaks the protocol. The message is one line with its name."""
 
 
+class PeerTimeoutError(PeerError):
+    """A command of a peer did not end in time."""
+
+
 @dataclass(frozen=True)
 class PeerRounding:
     """The moments at which a peer's timers may fire, relative to their deadlines.
@@ -40,7 +45,7 @@ class PeerRounding:
     below 1, or by `tick` if that is more.
     """
 
-    kind: Literal["exact", "up", "down", "share"] = "exact"
+    kind: Literal["exact", "late", "up", "down", "share"] = "exact"
     tick: int = 1
     share: tuple[int, int] = (0, 1)
 
@@ -60,6 +65,8 @@ class PeerRounding:
             case "down":
                 earliest = np.maximum(armed_at, deadline - (self.tick - 1))
                 return Bounds(np.minimum(earliest, due), due)
+            case "late":
+                return Bounds(due, _later(due, np.full(due.size, self.tick)))
             case "up":
                 earliest = _later(due, (deadline > armed_at).astype(np.int64))
                 return Bounds(earliest, _later(due, np.full(due.size, self.tick)))
@@ -76,6 +83,8 @@ class PeerRounding:
         match self.kind:
             case "exact":
                 return "exact"
+            case "late":
+                return f"late by 0 to {self.tick}"
             case "up":
                 return f"late by 1 to {self.tick}" if self.tick > 1 else "late by 1"
             case "down":
@@ -91,7 +100,7 @@ class PeerRounding:
                 return 0, 0
             case "down":
                 return 1 - self.tick, 0
-            case "up":
+            case "late" | "up":
                 return 0, self.tick
             case "share":
                 return 0, LIMIT
@@ -147,6 +156,7 @@ class Description:
     rounding: PeerRounding = PeerRounding()
     order: str = "unspecified"
     drain: str = "wake-up"
+    rearm: str = ""  # how a re-arm is done, if it is known
     parameters: Mapping[str, int] = field(default_factory=dict)
     cannot: tuple[str, ...] = ()
     limits: Limits = Limits()
@@ -200,8 +210,8 @@ def parse_description(text: str) -> Description:
     for name in ("parameters", "notes"):
         _check(value, name, lambda entry: isinstance(entry, dict), "an object", optional=True)
     _check(value, "real_time", lambda entry: isinstance(entry, bool), "true or false", True)
-    for name, known in (("order", ORDERS), ("drain", DRAINS)):
-        _check(value, name, known.__contains__, " or ".join(known), optional=True)
+    for name, known in (("order", ORDERS), ("drain", DRAINS), ("rearm", REARMS)):
+        _check(value, name, known.__contains__, " or ".join(filter(None, known)), optional=True)
     cannot = value.get("cannot", [])
     if not isinstance(cannot, list) or not all(entry in CANNOT for entry in cannot):
         raise ValueError(f"cannot is {cannot!r:.60}; it must be a list of {' and '.join(CANNOT)}")

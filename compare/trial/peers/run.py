@@ -4,9 +4,11 @@
 'exact'
 """
 
+import ctypes
 import os
 import selectors
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -14,8 +16,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +29,7 @@ from compare.trial.oracle.deliveries import Delivery, Fault, first_fault
 from compare.trial.peers.protocol import (
     Description,
     PeerError,
+    PeerTimeoutError,
     PhaseTime,
     parse_description,
     parse_times,
@@ -73,13 +77,7 @@ class Peer:
         with self._tape_file(tape, id_space, unit, (0,)) as path:
             out = path.with_name("out")
             self._run("check", str(path), str(out))
-            try:
-                size, most = out.stat().st_size, 8 * _COLUMNS * (2 * tape.time.size + MOST_ROWS)
-                if size > most:
-                    raise self._error(f"check wrote {size} bytes for {tape.time.size} operations")
-                data = out.read_bytes()
-            except OSError as error:
-                raise self._error(f"check wrote no rows: {reason(error)}") from None
+            data = self._rows(out, tape.time.size)
         if len(data) % (8 * _COLUMNS):
             raise self._error(f"check wrote {len(data)} bytes, which are not whole rows")
         rows = np.frombuffer(data, "<i8").astype(np.int64).reshape(-1, _COLUMNS)
@@ -133,11 +131,38 @@ class Peer:
                 )
         return times
 
+    def _rows(self, out: Path, operations: int) -> bytes:
+        """The bytes of the rows, if the peer has left a file of its own in the place of OUT.
+
+        A device or a FIFO would never end, and a link may lead anywhere. What is opened is what is
+        looked at and read, whatever a process puts in its place meanwhile.
+        """
+        most = 8 * _COLUMNS * (2 * operations + MOST_ROWS)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            if out.is_symlink():
+                raise self._error(
+                    "check has put a link in the place of OUT; it must write the file"
+                )
+            with os.fdopen(os.open(out, flags), "rb") as file:
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+                    raise self._error("check has left something else than a file of its own as OUT")
+                if status.st_size > most:
+                    raise self._error(
+                        f"check wrote {status.st_size} bytes for {operations} operations"
+                    )
+                return file.read(most)
+        except OSError as error:
+            raise self._error(f"check wrote no rows: {reason(error)}") from None
+
     @contextmanager
     def _tape_file(
         self, tape: Tape, id_space: int, unit: str, phases: Sequence[int]
     ) -> Iterator[Path]:
-        with tempfile.TemporaryDirectory(prefix="wheelwork-") as directory:
+        # The peer may have made something in it that cannot be removed.
+        temporary = tempfile.TemporaryDirectory(prefix="wheelwork-", ignore_cleanup_errors=True)
+        with temporary as directory:
             path = Path(directory, "shard.tape")
             write_flat(path, tape, id_space=id_space, unit=unit, phases=phases)
             yield path
@@ -145,30 +170,23 @@ class Peer:
     def _run(self, *arguments: str) -> str:
         """Run a command of the peer, and return its standard output."""
         command = arguments[0]
+        output, errors = bytearray(), bytearray()
         try:
-            process = subprocess.Popen(
+            with group(
                 [*self.command, *arguments],
-                stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env={**os.environ, **self.environment},
-                start_new_session=True,  # so that what it starts ends with it
-            )
+            ) as process:
+                ended = _read(process, output, errors, self.timeout)
         except OSError as error:
             raise self._error(f"cannot be started: {reason(error)}") from None
-        output, errors = bytearray(), bytearray()
-        with process:
-            try:
-                ended = _read(process, output, errors, self.timeout)
-            finally:
-                if process.returncode is None:  # its id is still its own
-                    with suppress(ProcessLookupError):
-                        os.killpg(process.pid, signal.SIGKILL)
         said = _last_lines(errors)
         if len(output) > MOST_OUTPUT:
             raise self._error(f"{command} printed more than {MOST_OUTPUT} bytes{said}")
         if not ended:
-            raise self._error(f"{command} did not end in {self.timeout:g} s{said}")
+            problem = f"{self.label}: {command} did not end in {self.timeout:g} s{said}"
+            raise PeerTimeoutError(problem)
         if process.returncode:
             raise self._error(f"{command} {_ending(process.returncode)}{said}")
         try:
@@ -178,6 +196,54 @@ class Peer:
 
     def _error(self, problem: str) -> PeerError:
         return PeerError(f"{self.label}: {problem}")
+
+
+@contextmanager
+def group(command: Sequence[str], **settings: Any) -> "Iterator[subprocess.Popen[bytes]]":
+    """Start a program in a process group of its own, which ends with the block.
+
+    So do the processes that it has started, however the block ends. If this process is killed, the
+    kernel ends the program. Raises OSError if it cannot be started.
+    """
+    process: subprocess.Popen[bytes] = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=partial(_die_with, os.getpid()),
+        **settings,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            if process.returncode is None:  # its id is still its own, and that of its group
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+def has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether a process has ended. It is not reaped, so that its group keeps its id."""
+    if not hasattr(os, "waitid"):  # macOS, before Python 3.13
+        return process.poll() is not None
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, process.pid, flags) is not None
+
+
+_PR_SET_PDEATHSIG = 1
+_LOOK_SECONDS = 0.05  # between two looks whether a process that holds its pipes open has ended
+
+try:
+    _prctl: Any = ctypes.CDLL(None).prctl
+except (AttributeError, OSError, TypeError):  # only Linux has it
+    _prctl = None
+
+
+def _die_with(parent: int) -> None:
+    """Between fork and exec: let the kernel end this process when its parent ends."""
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it has ended already
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def own_peer(contestant: str, timeout: float = DEFAULT_TIMEOUT) -> Peer:
@@ -193,13 +259,16 @@ def _read(
 
     Returns whether it ended in time.
     """
-    until = time.monotonic() + seconds
+    until, is_last = time.monotonic() + seconds, False
     with selectors.DefaultSelector() as selector:
         for pipe, kept in ((process.stdout, output), (process.stderr, errors)):
             assert pipe is not None
             selector.register(pipe, selectors.EVENT_READ, kept)
         while selector.get_map() and len(output) <= MOST_OUTPUT:
-            ready = selector.select(max(until - time.monotonic(), 0.0))
+            ready = selector.select(min(max(until - time.monotonic(), 0.0), _LOOK_SECONDS))
+            if not ready and is_last:
+                break  # what it has started holds its pipes open
+            is_last = not ready and has_ended(process)  # what it printed before is read first
             if not ready and time.monotonic() >= until:
                 return False
             for key, _ in ready:
@@ -212,10 +281,10 @@ def _read(
                 return False
     if len(output) > MOST_OUTPUT:
         return False  # it may wait for ever to write more
-    try:
-        process.wait(max(until - time.monotonic(), 0.0))
-    except subprocess.TimeoutExpired:
-        return False
+    while not has_ended(process):
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_LOOK_SECONDS / 50)
     return True
 
 

@@ -12,15 +12,25 @@ Fails = Callable[[Tape], bool]
 def shrink(tape: Tape, fails: Fails) -> Tape:
     """Return a part of a tape that still fails, but would not without any one of its operations.
 
-    Leaves out ever smaller chunks (Zeller and Hildebrandt's ddmin). O(n log n) calls of `fails` in
-    typical cases, O(n**2) at worst.
+    Leaves out ever smaller chunks (Zeller and Hildebrandt's ddmin): first of ids with all their
+    operations, because a start and its cancel may be needless only together, and then of single
+    operations. O(n log n) calls of `fails` in typical cases, O(n**2) at worst.
     """
-    chunk = max(tape.time.size // 2, 1)
+    if id_space_of(tape) < tape.time.size:
+        tape = _thinned(tape, fails, by_id=True)
+    return _thinned(tape, fails, by_id=False)
+
+
+def _thinned(tape: Tape, fails: Fails, *, by_id: bool) -> Tape:
+    def parts(tape: Tape) -> int:
+        return id_space_of(tape) if by_id else tape.time.size
+
+    chunk = max(parts(tape) // 2, 1)
     while True:
         start, is_smaller = 0, False
-        while start < tape.time.size:
-            kept = np.ones(tape.time.size, np.bool_)
-            kept[start : start + chunk] = False
+        while start < parts(tape):
+            number = tape.id if by_id else np.arange(tape.time.size)
+            kept = (number < start) | (number >= start + chunk)
             part = _compact(Tape._make(column[kept] for column in tape))
             if part is not None and fails(part):
                 tape, is_smaller = part, True

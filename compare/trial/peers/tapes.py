@@ -3,7 +3,7 @@
 The boundary cases are inputs that implementations were held to, or got wrong.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from compare.traffic.tapes.tape import ARM, CANCEL, DTYPES, REARM, START, Tape, id_space_of
 from compare.traffic.workloads.catalogue import WORKLOADS, make
 from compare.trial.peers.protocol import Description
+from timers.arrays import Int64s
 from timers.limits import LIMIT
 
 if TYPE_CHECKING:
@@ -43,12 +44,16 @@ def tape_of(rows: Iterable[Row]) -> Tape:
     return Tape(*map(np.array, columns, DTYPES))
 
 
-def groups(seed: int) -> dict[str, Callable[[], Iterator[Trial]]]:
-    """The kinds of fixed tapes, the cheapest first; each is made when it is needed."""
+def groups(seed: int, *, quick: bool = False) -> dict[str, Callable[[], Iterator[Trial]]]:
+    """The kinds of fixed tapes, the cheapest first; each is made when it is needed.
+
+    If `quick`, the small boundary cases come one after the other in one tape, and the crowd is
+    smaller.
+    """
     return {
-        "boundary tape": boundary_tapes,
+        "boundary tape": lambda: boundary_tapes(quick=quick),
         "workload": lambda: _workloads(seed),
-        "crowd": _crowds,
+        "crowd": lambda: crowds(CROWD // 100 if quick else CROWD),
     }
 
 
@@ -176,11 +181,12 @@ def _small() -> dict[str, list[Row]]:
     }
 
 
-def boundary_tapes() -> Iterator[Trial]:
-    """The boundary cases."""
+def boundary_tapes(*, quick: bool = False) -> Iterator[Trial]:
+    """The boundary cases; if `quick`, without the small ones that later tapes repeat."""
     small = _small()
     for name, rows in small.items():
-        yield Trial(name, tape_of(rows))
+        if not quick or len(rows) >= 50:
+            yield Trial(name, tape_of(rows))
     everything = [rows for rows in small.values() if len(rows) < 50]
     for start in (1, 255, 256, 65_535, *(edge - 100 for edge in EDGES[:3]), 2**40, 2**62):
         yield Trial(
@@ -229,11 +235,41 @@ def _workloads(seed: int) -> Iterator[Trial]:
         yield Trial(name, make(name, timers=WORKLOAD_TIMERS, seed=seed).tape)
 
 
-def _crowds() -> Iterator[Trial]:
-    for crowd in (CROWD // 100, CROWD):
+def crowds(most: int) -> Iterator[Trial]:
+    """A hundredth of `most` timers due at one moment, and `most`."""
+    for crowd in (most // 100, most):
         op, time = np.full(crowd, START, np.int8), np.zeros(crowd, np.int64)
         tape = Tape(time, op, np.arange(crowd, dtype=np.int32), np.full(crowd, 1000))
         yield Trial(f"{crowd:,} timers due at one moment", tape)
+
+
+class Growth(NamedTuple):
+    """A tape whose times show how a cost grows: its phases, and what each does."""
+
+    tape: Tape
+    first: tuple[int, ...]
+    names: tuple[str, ...]  # the last is the drain's
+
+
+def growing(size: int, cannot: Collection[str] = ()) -> Growth:
+    """Starts `size` timers, re-arms all at random, cancels half, and lets the others fire."""
+    random = np.random.default_rng(size)
+    zeros = np.zeros(size, np.int64)
+
+    def rows(op: int, ids: Int64s) -> Int64s:
+        deadlines = zeros if op == CANCEL else size + random.permutation(size)
+        columns = (zeros, zeros + op, ids, deadlines)
+        return np.column_stack([column[: ids.size] for column in columns])
+
+    phases = {"start": rows(START, np.arange(size))}
+    if "re-arm" not in cannot:
+        phases["re-arm"] = rows(REARM, random.permutation(size))
+    if "cancel" not in cannot:
+        phases["cancel"] = rows(CANCEL, random.permutation(size)[: size // 2])
+    columns = zip(np.vstack([*phases.values()]).T, DTYPES, strict=True)
+    first = np.cumsum([0, *(len(each) for each in phases.values())])[:-1]
+    tape = Tape(*(column.astype(kind) for column, kind in columns))
+    return Growth(tape, tuple(first.tolist()), (*phases, "expiry"))
 
 
 # ---- random tapes

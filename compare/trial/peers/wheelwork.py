@@ -103,6 +103,7 @@ def description_of(timer: Contestant) -> Description:
         rounding=PeerRounding.of(rounding),
         limits=Limits(delay=LEVEL_REACHES[-1] - 1) if rounding.direction == "levels" else Limits(),
         order=timer.traits.order,
+        rearm="in place",
         parameters=timer.parameters("unit"),
     )
 

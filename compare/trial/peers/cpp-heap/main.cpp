@@ -54,6 +54,13 @@ struct Heap {
         else down(position, last);
     }
 
+    void rearm(Node *node) {
+        Entry entry{node->deadline, node->operation, node};
+        size_t position = node->position;
+        if (position && entry < heap[(position - 1) / 2]) up(position, entry);
+        else down(position, entry);
+    }
+
     template <class Fire> void advance(int64_t now, Fire fire) {
         while (!heap.empty() && heap[0].deadline <= now) {
             Node *node = heap[0].node;
@@ -69,7 +76,7 @@ int main(int argc, char **argv) {
     return peer::main<Heap>(
         "cpp-heap",
         R"json({"protocol": 1, "name": "cpp-heap", "language": "C++",
-            "scheme": "binary heap with positions", "order": "fifo",
+            "scheme": "binary heap with positions", "order": "fifo", "rearm": "in place",
             "notes": {"bytes_per_timer": 56}})json",
         argc, argv);
 }

@@ -32,6 +32,7 @@ int main(int argc, char **argv) {
         "cpp-multimap",
         R"json({"protocol": 1, "name": "cpp-multimap", "language": "C++", "library": "libstdc++",
             "scheme": "red-black tree (std::multimap)", "order": "fifo",
+            "rearm": "cancel and start",
             "notes": {"bytes_per_timer": 32, "tree_node": "48 bytes more, allocated for each timer"}})json",
         argc, argv);
 }

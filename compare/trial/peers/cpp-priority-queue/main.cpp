@@ -43,6 +43,7 @@ int main(int argc, char **argv) {
         "cpp-priority-queue",
         R"json({"protocol": 1, "name": "cpp-priority-queue", "language": "C++", "library": "libstdc++",
             "scheme": "binary heap with tombstones (std::priority_queue)", "order": "fifo",
+            "rearm": "cancel and start",
             "notes": {"bytes_per_timer": 48, "cancel": "leaves a tombstone until its deadline"}})json",
         argc, argv);
 }

@@ -43,6 +43,11 @@ struct Wheel {
         node->previous->next = node->next;
     }
 
+    void rearm(Node *node) {
+        remove(node);
+        add(node);
+    }
+
     // The first slot with a bit on the lowest level that has any: its level, number and time.
     bool first(int &level, int &slot, int64_t &time) {
         for (level = 0; level < LEVELS; level++)
@@ -101,7 +106,7 @@ int main(int argc, char **argv) {
         "cpp-wheel",
         R"json({"protocol": 1, "name": "cpp-wheel", "language": "C++",
             "scheme": "hierarchical wheel that cascades",
-            "parameters": {"levels": 8, "wheel_size": 256},
+            "rearm": "in place", "parameters": {"levels": 8, "wheel_size": 256},
             "notes": {"bytes_per_timer": 40, "handles": "pointers, without generations"}})json",
         argc, argv);
 }

@@ -50,6 +50,8 @@ func (h *timers) add(timer *entry) { heap.Push(h, timer) }
 
 func (h *timers) remove(timer *entry) { heap.Remove(h, timer.position) }
 
+func (h *timers) rearm(timer *entry) { heap.Fix(h, timer.position) }
+
 func (h *timers) advance(now int64, fire func(*entry, int64)) {
 	for len(*h) > 0 && (*h)[0].deadline <= now {
 		timer := heap.Pop(h).(*entry)
@@ -62,7 +64,7 @@ func (h *timers) nextWakeup() int64 { return (*h)[0].deadline }
 func main() {
 	description := `{"protocol": 1, "name": "go-heap", "language": "Go", "library": "container/heap",
  "version": "` + runtime.Version() + `", "scheme": "binary heap with positions", "order": "fifo",
- "notes": {"memory": "collected; a timer is allocated for each start and re-arm"}}`
+ "rearm": "in place", "notes": {"memory": "collected; a timer is allocated for each start"}}`
 	timer := func(timer *entry) *Timer { return &timer.Timer }
 	peerMain("go-heap", description, func(int64) Structure[entry] { return &timers{} }, timer, os.Args[1:])
 }

@@ -32,9 +32,14 @@ func (b *bubble) newTimer() (*entry, *Timer) {
 	return timer, &timer.Timer
 }
 
+func (b *bubble) delay(timer *entry) time.Duration {
+	return time.Duration(max(timer.deadline-b.now, 0)) * time.Millisecond
+}
+
+func (b *bubble) rearm(timer *entry) { timer.timer.Reset(b.delay(timer)) }
+
 func (b *bubble) add(timer *entry) {
-	delay := time.Duration(max(timer.deadline-b.now, 0)) * time.Millisecond
-	timer.timer = time.AfterFunc(delay, func() {
+	timer.timer = time.AfterFunc(b.delay(timer), func() {
 		b.mutex.Lock()
 		b.fired = append(b.fired, timer)
 		b.mutex.Unlock()
@@ -76,9 +81,9 @@ func main() {
 	debug.SetTraceback("none")
 	description := `{"protocol": 1, "name": "go-runtime", "language": "Go", "library": "runtime",
  "version": "` + runtime.Version() + `", "scheme": "heap of four children (time.AfterFunc)",
- "limits": {"delay": 4000000000000, "step": 4000000000000},
+ "rearm": "in place", "limits": {"delay": 4000000000000, "step": 4000000000000},
  "notes": {"clock": "the bubble's work in moving the clock is timed too",
-           "expiry": "a goroutine for each timer", "re-arm": "Stop and AfterFunc"}}`
+           "expiry": "a goroutine for each timer", "re-arm": "Timer.Reset"}}`
 	words := os.Args[1:]
 	test := testing.InternalTest{Name: "peer", F: func(t *testing.T) {
 		synctest.Test(t, func(*testing.T) {

@@ -9,11 +9,11 @@ public final class Main implements Peer.Structure<Main.Timer>, DeadlineTimerWhee
     static final String DESCRIPTION =
             """
             {"protocol": 1, "name": "java-agrona", "language": "Java", "library": "agrona",
-             "version": "%s", "scheme": "hashed wheel of arrays (DeadlineTimerWheel)", "drain": "unit",
+             "version": "%s", "scheme": "hashed wheel of arrays (DeadlineTimerWheel)", "rearm": "cancel and start", "drain": "unit",
              "parameters": {"tick": 1, "wheel_size": %d},
              "limits": {"time": 4611686018427387904, "step": 2000000, "equal": 10000},
              "notes": {"handles": "timer ids without generations; a hash map has the timer of each id",
-                       "re-arm": "cancel and schedule", "poll": "one tick"}}
+                       "poll": "one tick"}}
             """;
 
     /** A timer with its id in the wheel, which uses ids again. */

@@ -8,7 +8,7 @@ public final class Main implements Peer.Structure<Main.Element> {
     static final String DESCRIPTION =
             """
             {"protocol": 1, "name": "java-delay-queue", "language": "Java", "library": "JDK",
-             "version": "%s", "scheme": "binary heap under a lock (DelayQueue)", "order": "fifo",
+             "version": "%s", "scheme": "binary heap under a lock (DelayQueue)", "rearm": "cancel and start", "order": "fifo",
              "notes": {"cancel": "DelayQueue.remove searches, O(n)"}}
             """;
 

@@ -10,7 +10,7 @@ public final class Main implements Peer.Structure<Future<?>> {
     static final String DESCRIPTION =
             """
             {"protocol": 1, "name": "java-executor", "language": "Java", "library": "JDK", "version": "%s",
-             "scheme": "binary heap with positions under a lock (ScheduledThreadPoolExecutor)",
+             "scheme": "binary heap with positions under a lock (ScheduledThreadPoolExecutor)", "rearm": "cancel and start",
              "real_time": true, "notes": {"cancel": "setRemoveOnCancelPolicy(true)"}}
             """;
 

@@ -17,11 +17,11 @@ public final class Main implements Peer.Structure<Main.Task> {
     static final String DESCRIPTION =
             """
             {"protocol": 1, "name": "java-kafka", "language": "Java", "library": "kafka-server-common",
-             "version": "%s", "scheme": "hierarchical wheel with a queue of buckets (TimingWheel)",
+             "version": "%s", "scheme": "hierarchical wheel with a queue of buckets (TimingWheel)", "rearm": "cancel and start",
              "rounding": {"kind": "%s", "tick": %d},
              "parameters": {"tick": %d, "wheel_size": %d}, "limits": {"time": 1152921504606846976},
              "notes": {"queue": "a PriorityQueue instead of the DelayQueue, which reads the clock",
-                       "re-arm": "cancel and add", "locks": "each bucket is locked, as in Kafka"}}
+                       "locks": "each bucket is locked, as in Kafka"}}
             """;
 
     /** The queue that a wheel offers its buckets to. */

@@ -19,11 +19,11 @@ public final class Main implements Peer.Structure<Timeout> {
     static final String DESCRIPTION =
             """
             {"protocol": 1, "name": "java-netty", "language": "Java", "library": "netty-common",
-             "version": "%s", "scheme": "hashed wheel with rounds (HashedWheelTimer)",
+             "version": "%s", "scheme": "hashed wheel with rounds (HashedWheelTimer)", "rearm": "cancel and start",
              "rounding": {"kind": "up", "tick": %d}, "drain": "unit",
              "parameters": {"tick": %d, "wheel_size": %d},
              "limits": {"time": 4398046511104, "step": 2000000},
-             "notes": {"clock": "the worker is stepped by hand", "re-arm": "cancel and add",
+             "notes": {"clock": "the worker is stepped by hand",
                        "inserts": "go through a queue, 100 000 in a tick at most"}}
             """;
 

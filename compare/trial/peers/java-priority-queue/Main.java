@@ -7,7 +7,7 @@ public final class Main implements Peer.Structure<Peer.Timer> {
     static final String DESCRIPTION =
             """
             {"protocol": 1, "name": "java-priority-queue", "language": "Java", "library": "JDK",
-             "version": "%s", "scheme": "binary heap with tombstones (PriorityQueue)", "order": "fifo",
+             "version": "%s", "scheme": "binary heap with tombstones (PriorityQueue)", "rearm": "cancel and start", "order": "fifo",
              "notes": {"cancel": "leaves a tombstone until its deadline"}}
             """;
     static final Comparator<Peer.Timer> ORDER = (one, other) -> one.deadline != other.deadline

@@ -6,7 +6,7 @@ public final class Main implements Peer.Structure<Peer.Timer> {
     static final String DESCRIPTION =
             """
             {"protocol": 1, "name": "java-skip-list", "language": "Java", "library": "JDK",
-             "version": "%s", "scheme": "skip list (ConcurrentSkipListMap)", "order": "fifo"}
+             "version": "%s", "scheme": "skip list (ConcurrentSkipListMap)", "rearm": "cancel and start", "order": "fifo"}
             """;
 
     private final ConcurrentSkipListMap<Peer.Timer, Peer.Timer> map =

@@ -9,7 +9,7 @@ public final class Main implements Peer.Structure<TimerTask> {
     static final String DESCRIPTION =
             """
             {"protocol": 1, "name": "java-timer", "language": "Java", "library": "JDK", "version": "%s",
-             "scheme": "binary heap under a lock (java.util.Timer)", "real_time": true,
+             "scheme": "binary heap under a lock (java.util.Timer)", "rearm": "cancel and start", "real_time": true,
              "notes": {"cancel": "marks the task; an advance purges, O(n)"}}
             """;
 

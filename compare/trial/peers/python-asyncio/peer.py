@@ -13,6 +13,7 @@ from compare.trial.peers import peer
 
 DESCRIPTION = {
     "protocol": 1,
+    "rearm": "cancel and start",
     "name": "python-asyncio",
     "language": "Python",
     "library": "asyncio",

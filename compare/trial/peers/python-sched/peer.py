@@ -8,6 +8,7 @@ from compare.trial.peers import peer
 
 DESCRIPTION = {
     "protocol": 1,
+    "rearm": "cancel and start",
     "name": "python-sched",
     "language": "Python",
     "library": "sched",

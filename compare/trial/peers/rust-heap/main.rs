@@ -71,7 +71,7 @@ fn main() {
     peer::main::<Heap>(
         "rust-heap",
         r#"{"protocol": 1, "name": "rust-heap", "language": "Rust", "library": "std",
-            "scheme": "binary heap with tombstones (BinaryHeap)", "order": "fifo",
+            "scheme": "binary heap with tombstones (BinaryHeap)", "order": "fifo", "rearm": "cancel and start",
             "notes": {"cancel": "leaves a tombstone until its deadline"}}"#,
     );
 }

@@ -96,6 +96,6 @@ fn main() {
             "scheme": "four wheels of 256 slots and an overflow list (QuadWheelWithOverflow)",
             "parameters": {"levels": 4, "wheel_size": 256},
             "limits": {"delay": 4294967294},
-            "notes": {"re-arm": "cancel and insert", "cancel": "by a hash map from id to timer"}}"#,
+            "rearm": "cancel and start", "notes": {"cancel": "by a hash map from id to timer"}}"#,
     );
 }

@@ -13,6 +13,7 @@ from compare.trial.bench.callers import METRICS, CompiledCaller, Plan, costs_of
 from compare.trial.bench.comparison import Comparison
 from compare.trial.bench.peers import CALLER, METRIC, SINGLE, SUBJECTS, PeerBench, calling, costs
 from compare.trial.bench.run import run_comparison
+from compare.trial.bench.task import HOLD
 from compare.trial.bench.work import tapes_of
 from compare.trial.peers.catalogue import (
     CPP,
@@ -23,7 +24,7 @@ from compare.trial.peers.catalogue import (
     entries_named,
     entry_named,
 )
-from compare.trial.peers.protocol import PeerError, PhaseTime
+from compare.trial.peers.protocol import PeerError, PhaseTime, bin_end
 from compare.trial.peers.run import Peer, own_peer
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.engine import replay
@@ -86,6 +87,58 @@ def test_a_right_peer_is_timed_and_wrong_missing_and_broken_ones_are_named():
     assert described["unbuilt"]["lateness"] is None
     assert described[ORDINARY.name]["rounding"] == "exact"
     assert described[ORDINARY.name]["lateness"] == [0, 0]
+
+
+FAKE = {"insert": 100, "cancel": 200, "hold": 300, "expiry": 400}
+"""ns for each operation of the fake peer: each has another, so that none takes another's place."""
+FAKE_BYTES = 50  # for each timer
+
+
+def fake_times(turn, phases, *, histogram=False):
+    """The times of a peer that takes exactly so long; the rest of a tape takes far longer."""
+    size, pairs = turn.tapes.size, turn.tapes.operations(HOLD)
+    waste = 10**12
+    if phases.first == module.filling(turn.tapes).first:
+        work = [("insert", size), None, ("cancel", size), None]
+    elif phases.first == module.holding(turn.tapes).first:
+        work = [None, None, ("hold", pairs), ("expiry", size), None]
+    else:
+        work = [None] * (len(phases.first) + 1)
+    ends = [*phases.first[1:], phases.tape.time.size]
+    lines = []
+    for number, known in enumerate(work):
+        ns = FAKE[known[0]] * known[1] if known else waste
+        operations = ends[number] - phases.first[number] if number < len(phases.first) else 0
+        expired = size if known and known[0] == "expiry" else 7
+        counts = [0] * 100
+        counts[number + 16] = 1
+        lines.append(
+            PhaseTime(
+                *(0, number, operations, expired),
+                wall_ns=10 * ns,
+                thread_ns=5 * ns,
+                process_ns=ns,
+                memory_bytes=FAKE_BYTES * size,
+                histogram=tuple(counts) if histogram else (),
+            )
+        )
+    return lines
+
+
+@pytest.mark.parametrize("size", [30, 1000])
+def test_the_figures_are_those_of_a_peer_with_known_times(size, monkeypatch):
+    monkeypatch.setattr(module._Turn, "time", fake_times)
+    monkeypatch.setattr(PeerBench, "_check", lambda bench, turn: None)
+    bench, _ = bench_of(ORDINARY, sizes=(size,), repeats=2)
+    found = {(row.subject, row.metric, row.repeat): row.value for row in bench.rows}
+    for repeat in (0, 1):
+        for operation, ns in FAKE.items():
+            assert found[f"peer {operation}", METRIC, repeat] == pytest.approx(ns)
+        assert found["peer insert", module.MEMORY, repeat] == FAKE_BYTES
+    phases = {"insert": 0, "cancel": 2, "hold": 2, "expiry": 3}
+    for operation, number in phases.items():
+        for name in SINGLE:
+            assert found[f"peer {operation}", name, None] == bin_end(number + 16)
 
 
 def test_every_task_has_quantiles_of_single_operations():

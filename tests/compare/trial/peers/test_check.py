@@ -1,7 +1,12 @@
 """Peers with one fault each are caught, and the tape that shows it is small."""
 
+import dataclasses
 import json
+import re
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,15 +15,25 @@ import pytest
 from hypothesis import find, given, settings
 
 from compare.cli.main import main
-from compare.traffic.tapes.tape import CANCEL, START, id_space_of, validate
+from compare.traffic.tapes.tape import CANCEL, REARM, START, id_space_of, validate
 from compare.trial.oracle.deliveries import Delivery
 from compare.trial.peers import check, peer, tapes
 from compare.trial.peers.check import check_peer, operations_table
-from compare.trial.peers.protocol import Description, Limits, PeerError, parse_description
+from compare.trial.peers.protocol import (
+    Description,
+    Limits,
+    PeerError,
+    PeerRounding,
+    PeerTimeoutError,
+    PhaseTime,
+    parse_description,
+)
 from compare.trial.peers.run import Peer
 from compare.trial.peers.shrink import shrink
+from compare.trial.peers.verdicts import result_text
 from tests.compare.small_tapes import tape_of
 from tests.compare.trial.peers import wrong
+from tests.compare.trial.peers.wrong_list import PYTHON
 from timers.limits import LIMIT
 
 WRONG = Path(wrong.__file__)
@@ -37,10 +52,21 @@ class InProcess(Peer):
 
         Columns.id_space = id_space
         try:
-            rows = peer.check(wrong.CLASSES[self.name], Columns, 0)
+            rounding = self.description.rounding
+            early = rounding.tick - 1 if rounding.kind == "down" else 0
+            rows = peer.check(wrong.CLASSES.get(self.name, wrong.Right), Columns, early)
         except (SystemExit, TimeoutError):
             raise PeerError(f"{self.name}: fell over") from None
         return Delivery(*np.array(rows, np.int64).reshape(-1, 4).T)
+
+    def time(self, tape, id_space, *, phases, rounds, **rest):
+        """The n operations of a phase take 100 n ns, or n^2 of a timer that is slow to cancel."""
+        ends = [*phases[1:], tape.time.size]
+        done = [end - first for first, end in zip(phases, ends, strict=True)]
+        lines = [PhaseTime(0, k, n, 0, 100 * n) for k, n in enumerate(done)]
+        if self.name == "slow":
+            lines[2] = PhaseTime(0, 2, done[2], 0, done[2] ** 2)
+        return [*lines, PhaseTime(0, len(done), 0, done[-1], 300 * done[-1])] * rounds
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +74,7 @@ def _small(monkeypatch):
     """A crowd of thousands is as good as one of a million, if the fault is as small."""
     monkeypatch.setattr(tapes, "CROWD", 5000)
     monkeypatch.setattr(tapes, "WORKLOAD_TIMERS", 200)
+    monkeypatch.setattr(wrong.Full, "PLACES", 2000)
 
 
 def test_a_right_peer_passes():
@@ -56,47 +83,31 @@ def test_a_right_peer_passes():
     assert verdict.skipped == []
     assert verdict.tried["random tape"] >= 100
     assert {name: number > 0 for name, number in verdict.tried.items()} == dict.fromkeys(
-        ["boundary tape", "random tape", "workload", "crowd"], True
+        ["boundary tape", "random tape", "growth", "workload", "crowd"], True
     )
 
 
-FAULTS = {
-    "late": "late",
-    "early": "early",
-    "strict": "late",
-    "rotationoff": "late",
-    "reversed": "order",
-    "lifo": "fifo",
-    "keeps": "cancelled",
-    "keepssome": "cancelled",
-    "keepsolddeadline": "late",
-    "revives": "not armed",
-    "stale": "missing",
-    "int32": "early",
-    "uint32": "early",
-    "double": "late",
-    "wraps": "early",
-    "twice": "twice",
-    "unknown": "unknown",
-    "crash": "broken",
-}
-
-LARGE = ("int32", "uint32", "double", "wraps")
+LONGER = {"grown": 65, "full": 2001}
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", PYTHON)
 def test_a_wrong_peer_is_caught_by_a_small_tape(name):
     verdict = check_peer(InProcess((), name))
-    assert verdict.failure.fault.kind == FAULTS[name]
-    assert verdict.failure.tape.time.size <= SMALL
+    assert verdict.failure.fault.kind == PYTHON[name]
+    assert verdict.failure.tape.time.size <= LONGER.get(name, SMALL)
     assert verdict.failure.repeats
     validate(verdict.failure.tape, id_space_of(verdict.failure.tape))
 
 
-# Numbers beyond 2**31 are left to the boundary cases.
-@pytest.mark.parametrize("name", [name for name in FAULTS if name not in LARGE])
+ALSO_AT_RANDOM = (
+    *("late", "strict", "reversed", "keeps", "keepsolddeadline", "revives", "stale", "twice"),
+    *("crash", "rearmedtwice", "cancelstwo"),
+)
+
+
+@pytest.mark.parametrize("name", ALSO_AT_RANDOM)
 def test_random_tapes_alone_find_it_and_hypothesis_makes_it_small(name, monkeypatch):
-    monkeypatch.setattr(check, "groups", lambda seed: {"boundary tape": lambda: iter(())})
+    monkeypatch.setattr(check, "groups", lambda seed, quick: {"boundary tape": lambda: iter(())})
     failure = check_peer(InProcess((), name), examples=1000).failure
     assert failure.tape.time.size <= SMALL
     assert failure.origin == "random tape"
@@ -111,14 +122,141 @@ def test_a_crowd_is_needed_to_find_what_drops_timers():
 def test_a_peer_that_falls_behind_in_idle_times_is_caught(monkeypatch):
     """Near deadlines only, so that it does not step for hours."""
     monkeypatch.setattr(
-        tapes, "boundary_tapes", lambda: (trial for trial in tapes._idle() if "2147" in trial.name)
+        tapes,
+        "boundary_tapes",
+        lambda quick: (trial for trial in tapes._idle() if "2147" in trial.name),
     )
     failure = check_peer(InProcess((), "clumsy"), examples=0).failure
     assert failure.fault.kind == "back in time" or failure.fault.kind == "late"
 
 
+@pytest.mark.parametrize("cannot", [(), ("re-arm",), ("cancel", "re-arm")])
+def test_the_tape_of_growth_keeps_the_rules_and_has_the_work_of_its_names(cannot):
+    tape, first, names = tapes.growing(1000, cannot)
+    validate(tape, 1000)
+    assert Description("a", "b", "c", cannot=cannot).allows(tape)
+    work = {"start": (START, 1000), "re-arm": (REARM, 1000), "cancel": (CANCEL, 500)}
+    expected = [work[name] for name in work if name not in cannot]
+    assert [*names] == [*(name for name in work if name not in cannot), "expiry"]
+    for (op, count), begin, end in zip(expected, first, [*first[1:], None], strict=True):
+        assert tape.op[begin:end].tolist() == [op] * count
+        assert len({*tape.id[begin:end].tolist()}) == count
+
+
+class Coarse(wrong.Right):
+    """Rounds to multiples of 10; what is armed for the present is due at once."""
+
+    UP = 10
+
+    def due_at(self, deadline):
+        return min(max((deadline + self.UP - 1) // 10 * 10, self.now), LIMIT)
+
+
+class CoarseDown(Coarse):
+    UP = 1
+
+
+class Threaded(wrong.Right):
+    """Fires in a thread of its own."""
+
+    pool = ThreadPoolExecutor(1)
+
+    def advance(self, now):
+        return self.pool.submit(super().advance, now).result()
+
+
+@pytest.mark.parametrize(
+    ("odd", "declared"),
+    [
+        (wrong.Lifo, {"order": "unspecified"}),
+        (wrong.Reversed, None),
+        (Coarse, {"rounding": PeerRounding("late", 9), "order": "unspecified"}),
+        (CoarseDown, {"rounding": PeerRounding("down", 10), "order": "unspecified"}),
+        (Threaded, {}),
+    ],
+)
+def test_a_right_peer_passes_however_odd_it_is(odd, declared, monkeypatch):
+    """And one that is wrong fails whatever it declares."""
+    monkeypatch.setitem(wrong.CLASSES, "odd", odd)
+    described = dataclasses.replace(InProcess.description, **declared or {"order": "unspecified"})
+    monkeypatch.setattr(InProcess, "description", described)
+    verdict = check_peer(InProcess((), "odd"), examples=20, shrink_seconds=1.0)
+    assert (verdict.failure is None) == (declared is not None), verdict.failure
+
+
+def test_a_timer_that_is_right_and_slow_passes_and_its_growth_is_said(monkeypatch):
+    monkeypatch.setattr(tapes, "CROWD", 50_000)
+
+    def check_(self, tape, id_space, *, unit="unit"):
+        if tape.time.size > 20_000:
+            raise PeerTimeoutError("slow: check did not end in 60 s")
+        return original(self, tape, id_space)
+
+    original = InProcess.check
+    monkeypatch.setattr(InProcess, "check", check_)
+    verdict = check_peer(InProcess((), "slow"), examples=1)
+    assert verdict.failure is None
+    assert verdict.growth == pytest.approx(
+        {"start": 1, "re-arm": 1, "cancel": 2, "expiry": 1}, abs=0.01
+    )
+    costs = {"start": 100, "re-arm": 100, "cancel": 16_000, "expiry": 300}
+    assert (verdict.costs, verdict.grown_to) == (costs, 32_000)
+    assert result_text(verdict) == (
+        "no fault, but slow: the time of n operations grows too fast"
+        " (cancel as n^2.0; up to 32,000 pending)"
+    )
+    assert verdict.skipped == ["50,000 timers due at one moment (it takes too long)"]
+    assert verdict.as_json()["slow"] == ["cancel"]
+    failure = check_peer(InProcess((), "right"), examples=1, shrink_seconds=0.0).failure
+    assert failure.fault.text == "slow: check did not end in 60 s"
+
+
+def test_a_peer_that_cannot_be_timed_fails(monkeypatch):
+    def time(*arguments, **named):
+        raise PeerError("untimed: time exits with code 2")
+
+    monkeypatch.setattr(InProcess, "time", time)
+    failure = check_peer(InProcess((), "right"), examples=1).failure
+    assert (failure.origin, failure.fault.kind) == ("growth", "broken")
+
+
+def test_a_hang_is_shrunk_by_the_usual_time(monkeypatch):
+    """Only the first hang takes the whole time limit."""
+    limits = []
+
+    def hangs(self, tape, id_space, *, unit="unit"):
+        if (tape.op == CANCEL).any():
+            limits.append(self.timeout)
+            raise PeerError(f"hang: check did not end in {self.timeout:g} s")
+        return original(self, tape, id_space)
+
+    original = InProcess.check
+    monkeypatch.setattr(InProcess, "check", hangs)
+    failure = check_peer(InProcess((), "right", timeout=60.0)).failure
+    assert failure.tape.op.tolist() == [START, CANCEL]
+    first, *others, last = limits
+    assert first == 60 and max(others) < 10
+    assert max(others) < last < 60
+
+
+def test_a_quick_check_ends_in_time_and_tries_a_little_of_everything(monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+
+    def slowly(self, tape, id_space, *, unit="unit"):
+        clock.now += 0.1
+        return original(self, tape, id_space)
+
+    original = InProcess.check
+    monkeypatch.setattr(InProcess, "check", slowly)
+    monkeypatch.setattr(check, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    verdict = check_peer(InProcess((), "right"), quick=True)
+    assert verdict.failure is None
+    assert clock.now <= check.QUICK_SECONDS + 1
+    assert all(verdict.tried.values())
+
+
 def test_the_seed_decides_the_random_tapes(monkeypatch):
-    monkeypatch.setattr(check, "groups", lambda seed: {"boundary tape": lambda: iter(())})
+    monkeypatch.setattr(check, "groups", lambda seed, quick: {"boundary tape": lambda: iter(())})
     seen = {}
     for run, seed in enumerate((1, 1, 2)):
         seen[run] = []
@@ -157,7 +295,7 @@ def test_shrinking_ends_when_its_time_is_up(monkeypatch):
     failure = check_peer(InProcess((), "crowded"), examples=20, shrink_seconds=3.0).failure
     assert failure.fault.kind == "missing"
     assert 1001 < failure.tape.time.size <= 5000
-    assert next(ticks) < 20
+    assert next(ticks) < 400
 
 
 def test_what_a_peer_cannot_do_is_skipped_and_said(monkeypatch):
@@ -205,13 +343,24 @@ def test_a_shrunk_tape_needs_each_of_its_operations():
     assert small.id.tolist() == [0, 1, 2, 0, 1]
 
 
+def test_a_start_and_its_cancel_are_left_out_together():
+    rows = [(0, START, k, 50) for k in range(100)] + [(1, CANCEL, k, 0) for k in range(100)]
+
+    def fails(tape):
+        """All that are started are cancelled."""
+        starts, cancels = ((tape.op == op).sum() for op in (START, CANCEL))
+        return starts == cancels > 0
+
+    assert shrink(tape_of(*rows), fails).op.tolist() == [START, CANCEL]
+
+
 def test_the_table_shows_what_must_come_out_and_what_did():
     verdict = check_peer(InProcess((), "keepsolddeadline"))
     table = operations_table(verdict.failure, verdict.description)
     first, second = table
     assert (first["operation"], first["expected"]) == ("start", "re-armed by 1")
-    assert (second["operation"], second["expected"]) == ("re-arm", "at 120")
-    assert second["delivered"] == "at 200, in the drain"
+    assert (second["operation"], second["expected"]) == ("re-arm", "at 100")
+    assert second["delivered"] == "at 300, in the drain"
 
 
 # ---- the command
@@ -221,12 +370,20 @@ def command(*options, fault="right"):
     return ["check", *options, "--", sys.executable, str(WRONG), fault]
 
 
-def test_the_command_says_what_was_tried(capsys):
+def test_the_command_says_what_was_tried(monkeypatch, capsys):
+    few = [tapes.Trial(f"tape {k}", tape_of((k, START, 0, 9))) for k in range(3)]
+    kinds = {"boundary tape": few, "workload": few[:2], "crowd": few[:1]}
+    fixed = {kind: partial(iter, trials) for kind, trials in kinds.items()}
+    monkeypatch.setattr(check, "groups", lambda seed, quick: fixed)
+    monkeypatch.setattr(check, "GROWTH_SIZES", (4, 8))
     assert main(command("--examples", "5")) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("wrong (Python): exact\n  tried       57 boundary tapes, ")
-    assert out.endswith("  result      no fault\n")
-    assert "13 workloads, 2 crowds; seed 0" in " ".join(out.split())
+    first, tried, *costs, result = capsys.readouterr().out.splitlines()
+    assert first == "wrong (Python): exact"
+    assert tried == ("  tried       3 boundary tapes, 5 random tapes, 2 workloads, 1 crowd; seed 0")
+    assert re.match(r"  costs       start \S+ ns, re-arm \S+ ns, cancel \S+ ns, expiry", costs[0])
+    assert costs[-1].endswith("pending")
+
+    assert result == "  result      no fault"
 
 
 def test_the_command_prints_the_smallest_tape(capsys):
@@ -273,8 +430,12 @@ def test_the_command_tells_how_a_program_breaks_the_protocol(fault, tmp_path, mo
             clock.now += 1
         return clock.now
 
-    monkeypatch.setattr("compare.trial.peers.run.time", SimpleNamespace(monotonic=monotonic))
-    monkeypatch.setattr(check, "groups", lambda seed: {"small tape": lambda: iter([trial])})
+    monkeypatch.setattr(
+        "compare.trial.peers.run.time", SimpleNamespace(monotonic=monotonic, sleep=time.sleep)
+    )
+    monkeypatch.setattr(
+        check, "groups", lambda seed, quick: {"boundary tape": lambda: iter([trial])}
+    )
     timeout = "0.1" if fault == "hang" else "60"
     rows = [(0, START, 0, 5), (0, START, 1, 6), (0, START, 2, 7), (0, CANCEL, 2, 0)]
     trial = tapes.Trial("four operations", tape_of(*rows))

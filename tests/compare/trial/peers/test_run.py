@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.traffic.tapes.tape import START
+from compare.traffic.tapes.tape import CANCEL, START
 from compare.trial.peers import peer
 from compare.trial.peers import run as module
 from compare.trial.peers.protocol import (
@@ -102,7 +103,7 @@ def time_is_up(monkeypatch):
                 looks.append(1)
             return math.inf if len(looks) > 10 else 0.0
 
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=monotonic))
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=monotonic, sleep=time.sleep))
 
     return after
 
@@ -114,11 +115,19 @@ def test_a_peer_that_hangs_is_killed_with_what_it_has_started(tmp_path, time_is_
     time_is_up(lambda: marker.exists() and marker.read_text().endswith("\n"))
     with one_line(PeerError, "^script: describe did not end in 0.05 s: waiting$"):
         hanging.describe()
-    child = int(marker.read_text())
+    ended(int(marker.read_text()))
+
+
+def wait_for(holds):
     deadline = time.monotonic() + 60
-    while _runs(child) and time.monotonic() < deadline:
+    while not holds() and time.monotonic() < deadline:
         os.sched_yield()
-    assert not _runs(child)
+    assert holds()
+
+
+def ended(process):
+    """Wait until a process has ended."""
+    wait_for(lambda: not _runs(process))
 
 
 def _runs(process):
@@ -147,6 +156,50 @@ def test_a_peer_that_writes_far_too_many_rows_is_one_line(tmp_path):
     peer = script(tmp_path, 'head -c 100000000 /dev/zero > "$3"')
     with one_line(PeerError, "^script: check wrote 100000000 bytes for 4 operations$"):
         peer.check(TAPE, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('ln -s /dev/zero "$3"', "has put a link in the place of OUT"),
+        ('mkfifo "$3"', "has left something else than a file of its own as OUT"),
+        ('mkdir "$3"', "check wrote no rows: Is a directory"),
+        ('ln -s nowhere "$3"', "has put a link in the place of OUT"),
+        ('truncate -s 1T "$3"', "check wrote 1099511627776 bytes for 4 operations"),
+        (
+            'mkdir -p "$3/a"; chmod 0 "$3"',
+            "check wrote no rows: (Is a directory|Permission denied)",
+        ),
+        ('rm -r "${3%/*}"', "check wrote no rows: No such file or directory"),
+    ],
+    ids=["device", "fifo", "folder", "dangling", "sparse", "locked", "removed"],
+)
+def test_what_is_no_file_of_the_peer_is_one_line(tmp_path, text, says):
+    with one_line(PeerError, f"^script: .*{says}"):
+        script(tmp_path, text).check(TAPE, 4)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_peer_has_started_ends_with_it(tmp_path, fails):
+    """Also when it holds the peer's output open, and the peer has ended as it should."""
+    marker, described = tmp_path / "child", json.dumps(WHOLE.as_json())
+    text = f"sleep 1000 & echo $! > {marker}; echo '{described}'"
+    if fails:
+        with one_line(PeerError, "^script: describe exits with code 3$"):
+            script(tmp_path, f"{text}; exit 3").describe()
+    else:
+        assert script(tmp_path, text).describe() == WHOLE
+    ended(int(marker.read_text()))
+
+
+def test_a_peer_ends_when_the_command_is_killed(tmp_path):
+    marker = tmp_path / "peer"
+    hanging = script(tmp_path, f"echo $$ > {marker}; exec sleep 1000")
+    command = [sys.executable, "-m", "compare", "check", "--", *hanging.command]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as checking:
+        wait_for(lambda: marker.exists() and marker.read_text().endswith("\n"))
+        checking.kill()
+    ended(int(marker.read_text()))
 
 
 def test_a_histogram_has_a_time_for_each_operation(tmp_path):
@@ -247,6 +300,7 @@ WHOLE = Description(
     rounding=PeerRounding("share", 2, (8, 63)),
     order="fifo",
     drain="unit",
+    rearm="in place",
     parameters={"tick": 3},
     cannot=("cancel", "re-arm"),
     limits=Limits(time=2**40, step=5),
@@ -269,12 +323,13 @@ def test_a_description_is_read_as_it_was_written(described):
         ({"version": 3}, "version is 3; it must be text"),
         ({"order": "lifo"}, "order is 'lifo'; it must be fifo or unspecified"),
         ({"drain": ["unit"]}, r"drain is \['unit'\]; it must be unit or wake-up"),
+        ({"rearm": "magic"}, "rearm is 'magic'; it must be in place or cancel and start"),
         ({"cannot": ["fly"]}, "cannot is .*; it must be a list of cancel and re-arm"),
         ({"cannot": [[]]}, "cannot is .*; it must be a list of cancel and re-arm"),
         ({"limits": {"space": 1}}, "limits is .*; it may have delay, equal, step, time"),
         ({"limits": {"step": 0}}, "step is 0; it must be a positive integer"),
         ({"rounding": "exact"}, "rounding is 'exact'; it must be an object"),
-        ({"rounding": {"kind": "near"}}, "kind is 'near'; it must be exact, up, down, share"),
+        ({"rounding": {"kind": "near"}}, "kind is 'near'; it must be exact, late, up, down, share"),
         ({"rounding": {"kind": "up", "tick": 0.5}}, "tick is 0.5; it must be a positive integer"),
         ({"rounding": {"kind": "share", "share": [3, 2]}}, "it must be two integers"),
         ({"real_time": 1}, "real_time is 1; it must be true or false"),
@@ -302,10 +357,42 @@ def test_limits_are_those_of_a_tape():
     assert Limits(1, 1, 1, 1).allow(tape_of())
 
 
+@pytest.mark.parametrize(
+    ("rounding", "future", "present", "last"),
+    [
+        (PeerRounding(), (15, 15), (12, 12), (LIMIT, LIMIT)),
+        (PeerRounding("late", 4), (15, 19), (12, 16), (LIMIT, LIMIT)),
+        (PeerRounding("up", 4), (16, 19), (12, 16), (LIMIT, LIMIT)),
+        (PeerRounding("down", 4), (12, 15), (12, 12), (LIMIT - 3, LIMIT)),
+        (PeerRounding("share", 1, (1, 2)), (15, 17), (12, 13), (LIMIT, LIMIT)),
+        (PeerRounding("share", 9, (1, 2)), (15, 24), (12, 21), (LIMIT, LIMIT)),
+    ],
+)
+def test_the_bounds_of_a_rounding(rounding, future, present, last):
+    tape = tape_of((12, START, 0, 15), (12, START, 1, 3), (12, START, 2, LIMIT))
+    found = zip(*(column.tolist() for column in rounding.bounds(tape)), strict=True)
+    assert [*found] == [future, present, last]
+
+
+def test_a_tape_at_a_limit_is_tried_and_one_beyond_it_is_not():
+    tape = tape_of((0, START, 0, 5), (0, START, 1, 5), (2, CANCEL, 1, 0))
+    for limit, most in {"time": 5, "delay": 5, "equal": 2, "step": 3}.items():
+        assert Limits(**{limit: most}).allow(tape)
+        assert not Limits(**{limit: most - 1}).allow(tape)
+
+
 def test_roundings_in_words():
-    shown = [PeerRounding(), PeerRounding("up", 7), PeerRounding("down", 7), WHOLE.rounding]
+    passive = PeerRounding("late", 7)
+    shown = [
+        PeerRounding(),
+        passive,
+        PeerRounding("up", 7),
+        PeerRounding("down", 7),
+        WHOLE.rounding,
+    ]
     assert [rounding.text for rounding in shown] == [
         "exact",
+        "late by 0 to 7",
         "late by 1 to 7",
         "early by up to 6",
         "late by up to 8/63 of the delay",
@@ -315,5 +402,5 @@ def test_roundings_in_words():
         "in real time",
         "late by up to 8/63 of the delay",
     )
-    ends = [(0, 0), (0, 7), (-6, 0), (0, LIMIT)]
+    ends = [(0, 0), (0, 7), (0, 7), (-6, 0), (0, LIMIT)]
     assert [rounding.lateness for rounding in shown] == ends

@@ -1,0 +1,3 @@
+module my-timer
+
+go 1.23

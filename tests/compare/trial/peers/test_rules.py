@@ -1,0 +1,84 @@
+"""Every rule of `wheelwork check` is needed: without it, the wrong timer that it is for passes."""
+
+import inspect
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from compare.trial.oracle import deliveries
+from compare.trial.oracle.deliveries import FAULTS
+from compare.trial.peers import check
+from compare.trial.peers.check import check_peer
+from compare.trial.peers.run import Peer
+from tests.compare.trial.peers import wrong_list
+from tests.compare.trial.peers.test_check import InProcess, _small  # noqa: F401  # a fixture
+
+WITHOUT = {
+    "twice": ("if counts.max() > 1:", "if False:"),
+    "missing": ('"missing": missing,', '"missing": missing & False,'),
+    "not armed": ('"not armed": has_row &', '"not armed": False & has_row &'),
+    "cancelled": ('"cancelled": armed &', '"cancelled": False & armed &'),
+    "early": ('"early": came &', '"early": False & came &'),
+    "late": ('"late": came &', '"late": False & came &'),
+    "order": ("[rows.operation] < latest_so_far", "[rows.operation] < -1"),
+    "fifo": ("if fifo:", "if False:"),
+}
+"""For each rule, what it is in the source, and what takes its place."""
+STRUCTURAL = ("unknown", "back in time")
+"""The code after these rules needs them. `BROKEN` in `test_check` has a wrong program for each."""
+NEEDED_BY = {
+    "twice": "twice",
+    "missing": "lostbyjumps",
+    "not armed": "revives",
+    "cancelled": "cancelsthelast",
+    "early": "earlyatwraps",
+    "late": "late",
+    "order": "shuffledbyjumps",
+    "fifo": "lifo",
+}
+
+
+def changed(old, new):
+    """The check of deliveries with another text in its source."""
+    source = inspect.getsource(deliveries)
+    assert source.count(old) == 1, old
+    module = ModuleType("changed")
+    exec(compile(source.replace(old, new), "changed", "exec"), module.__dict__)
+    module._follow = deliveries._follow  # it is compiled already
+    return module
+
+
+def test_each_rule_is_tried():
+    assert {*WITHOUT, *STRUCTURAL} == {*FAULTS}
+    assert {wrong_list.PYTHON[name] for name in NEEDED_BY.values()} == NEEDED_BY.keys()
+
+
+@pytest.mark.parametrize("rule", NEEDED_BY)
+def test_without_its_rule_a_wrong_timer_passes(rule, monkeypatch):
+    peer = InProcess((), NEEDED_BY[rule])
+    assert check_peer(peer, examples=0, shrink_seconds=0.0).failure is not None
+    monkeypatch.setattr(check, "first_fault", changed(*WITHOUT[rule]).first_fault)
+    assert check_peer(peer, examples=0, shrink_seconds=0.0).failure is None
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("language", ["C", "JavaScript"])
+def test_wrong_timers_in_other_languages_are_caught(language, tmp_path):
+    command, faults = wrong_list.programs(tmp_path)[language]
+    failed = {
+        fault: check_peer(Peer((*command, fault)), quick=True, shrink_seconds=0.0).failure
+        is not None
+        for fault in ("right", *faults)
+    }
+    assert failed == dict.fromkeys(faults, True) | {"right": False}
+
+
+def test_the_table_in_the_docs_has_every_wrong_timer():
+    page = Path(__file__).parents[4] / "docs" / "peers.md"
+    text, faults = page.read_text(), wrong_list.FAULTS
+    assert sum(map(len, faults.values())) >= 40
+    for language, rules in faults.items():
+        for fault, rule in rules.items():
+            row = f"| {language} | {wrong_list.says(language, fault)} | {rule} | "
+            assert row in text, row
