@@ -149,7 +149,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "tests.bench.growth")
     session.run("python", "-m", "tests.bench.services")
     session.run("python", "-m", "tests.bench.loops")
-    session.run("python", "-m", "tests.bench.loops")
+    session.run("python", "-m", "tests.bench.far_timers")
     session.run("python", "-m", "tests.bench.purgatories")
     session.run("python", "-m", "tests.bench.idle_detectors", "--rounds", "1")
     session.run("python", "-m", "tests.bench.recording")
