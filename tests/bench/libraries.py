@@ -51,7 +51,12 @@ async def with_uvicorn_and_httpx():
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"ok"})
 
-    options = {"port": 0, "log_level": "critical", "lifespan": "off", "timeout_graceful_shutdown": 1}
+    options = {
+        "port": 0,
+        "log_level": "critical",
+        "lifespan": "off",
+        "timeout_graceful_shutdown": 1,
+    }
     server = uvicorn.Server(uvicorn.Config(app, **options))
     serving = asyncio.create_task(server.serve())
     while not server.started:

@@ -61,7 +61,7 @@ PLACE = np.dtype(
 
 SEQUENCE = HEADER  # number of armings since the last renumbering
 # Two cells for each entry of the heap start here, where an entry's four grandchildren share a line.
-HEAP = HEADER + 3
+HEAP = HEADER + 2
 DEADLINE = 0
 ORDER = 1  # sequence number of the arming * 2**32 + the place; the number is unique
 ENTRY = 2

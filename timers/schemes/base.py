@@ -218,7 +218,7 @@ class KernelTimer(NotCopied):
 
         >>> from timers import DelayQueue
         >>> DelayQueue(capacity=1000).nbytes
-        24088
+        24080
         """
         return sum(array.nbytes for array in self.state if array is not None)
 

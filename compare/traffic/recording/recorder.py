@@ -227,6 +227,22 @@ def _loop(original: Any, recorder: Recorder) -> Any:
     return call_at
 
 
+def _wheel(original: Any, recorder: Recorder) -> Any:
+    """Patch the `_call_at` of a wheel's loop. What it passes to its base is recorded there."""
+    clock = recorder.clock
+
+    def call_at(self: Any, when: Any, callback: Any, args: Any, context: Any) -> Any:
+        now, present = clock(), self.time()
+        handle = original(self, when, callback, args, context)
+        if not recorder.loops:  # it was made before
+            recorder.loops = _loops_of(self)
+        if hasattr(handle, "_moment") and not _is_alarm(callback):
+            recorder.note((STARTED, now, id(handle), float(when) - present))
+        return handle
+
+    return call_at
+
+
 def _setting(kind: float, time_of: Any, deadline_of: Any) -> Any:
     """Patch a function that sets a timer: the one it returns, or else its own object.
 
@@ -363,7 +379,7 @@ SOURCES: dict[str, dict[str, Any]] = {
     "threading": {"Timer.start": _start, "Timer.cancel": _cancel},
     "sched": {"scheduler.enterabs": _enter, "scheduler.cancel": _cancel_event},
     "timers.services.event_loop": {
-        "_WheelLoop._call_at": _loop,
+        "_WheelLoop._call_at": _wheel,
         "WheelHandle.cancel": _cancel_pending,
     },
     "timers.services.calls": {

@@ -238,6 +238,65 @@ LOGS = {
         "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n#path\tdns\n"
         "#fields\tts\tuid\tclient\trtt\n#types\ttime\tstring\taddr\tinterval\n",
     ),
+    "s3": Log(
+        "79a59df900b949e5 bucket [{clf}] 10.0.0.{key} arn:aws:iam::1:user/x 3E57427F3"
+        ' REST.GET.OBJECT k/{number} "GET /bucket/k/{number} HTTP/1.1" 200 - 512 512 {ms} 1 "-"'
+        ' "aws-cli/2.15" - s9lzHYrFp76ZVxRcpX9 SigV4 ECDHE-RSA-AES128-GCM-SHA256 AuthHeader'
+        " bucket.s3.amazonaws.com TLSv1.2 - -\n",
+        {"duration": "total_time", **MS, **REQUESTS},
+        {"time": "time"},
+    ),
+    "squid": Log(
+        "{epoch} {ms:6} 10.0.0.{key} TCP_MISS/200 900 GET http://example.org/{number} -"
+        " HIER_DIRECT/93.184.216.34 text/html\n",
+        {"duration": "elapsed", "time_is": "end", **MS, **REQUESTS},
+        {"time": "time"},
+    ),
+    "postgres": Log(
+        "{date} {clock}.{milli} UTC [{key}] LOG:  duration: {ms}.000 ms  statement: SELECT 1\n",
+        {"duration": "duration", "time_is": "end", **MS, **REQUESTS},
+        {"time": "time"},
+    ),
+    "postgres-csv": Log(
+        '{date} {clock}.{milli} UTC,"app","shop",{key},"10.0.0.1:51234",6632.a,{number},"SELECT",'
+        '2024-05-01 09:00:00 UTC,3/1,0,LOG,00000,"duration: {ms}.000 ms  statement: SELECT 1"'
+        ',,,,,,,,,"psql","client backend",,0\n',
+        {"duration": "duration", "time_is": "end", **MS, **REQUESTS},
+        {"time": "time"},
+    ),
+    "mysql-slow": Log(
+        "# Time: {iso}\n# User@Host: app[app] @ web [10.0.0.{key}]  Id: 7\n"
+        "# Query_time: {took}  Lock_time: 0.000012 Rows_sent: 1  Rows_examined: 9\n"
+        "SET timestamp=1700000000;\nSELECT 1;\n",
+        {"duration": "query_time", "time_is": "end", **REQUESTS},
+        {"time": "time"},
+    ),
+    "redis": Log(
+        '{epoch} [0 10.0.0.{key}:51234] "GET" "item:{number}"\n',
+        {"key": "client", **TOUCHES},
+        {"time": "time"},
+    ),
+    "prometheus": Log(
+        'http_request_duration_seconds{{instance="10.0.0.{key}:80"}} {took} {epoch_ms}\n',
+        {"duration": "value", "time_is": "end", **REQUESTS},
+        {"time": "time"},
+    ),
+    "zookeeper": Log(
+        "{date} {clock},{milli} [myid:1] - WARN  [SyncThread-{key}:FileTxnLog@378] - fsync-ing"
+        " the write ahead log took {ms}ms\n",
+        {"key": "thread", **TOUCHES},
+        {"time": "time"},
+    ),
+    "ltsv": Log(
+        "time:[{clf}]\thost:10.0.0.{key}\tstatus:200\treqtime:{took}\n",
+        {"duration": "reqtime", "time_is": "end", **REQUESTS},
+        {"time": "time"},
+    ),
+    "logfmt": Log(
+        'time={iso} level=info msg="request done" client=10.0.0.{key} took={took}\n',
+        {"duration": "took", "time_is": "end", **REQUESTS},
+        {"time": "time"},
+    ),
     "pattern": Log(
         "{date} {clock},{milli} INFO  [worker-{key}] request {number} took {ms} ms\n",
         {"duration": "took", "time_is": "end", **MS, **REQUESTS},
@@ -271,6 +330,7 @@ def _fields(size):
             "ms": ms,
             "milli": milli,
             "epoch": f"{at.timestamp():.3f}",
+            "epoch_ms": round(at.timestamp() * 1000),
             "iso": f"{date}T{clock}.{milli}Z",
             "date": date,
             "clock": clock,
