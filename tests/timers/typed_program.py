@@ -3,7 +3,17 @@
 import numpy as np
 import numpy.typing as npt
 
-from timers import Expired, HashedWheel, HeapqDelayQueue, Timer, TimerError, place_of, timer_class
+from timers import (
+    CascadingWheel,
+    Expired,
+    HashedWheel,
+    HeapqDelayQueue,
+    Timer,
+    TimerError,
+    place_of,
+    timer_class,
+)
+from timers.services import SystemTimer
 
 
 def drain(timer: Timer, payloads: list[str]) -> list[str]:
@@ -13,6 +23,19 @@ def drain(timer: Timer, payloads: list[str]) -> list[str]:
         return []
     expired: Expired = timer.advance(moment)
     return [payloads[place_of(handle)] for handle in expired.handles.tolist()]
+
+
+def answer(number: int, text: str) -> None:
+    """A callback."""
+
+
+def schedule() -> None:
+    """Calls whose arguments are checked."""
+    with SystemTimer(CascadingWheel()) as timer:
+        timer.schedule_after(60, answer, 1, "a")
+        timer.schedule_after(60, answer, 1)  # type: ignore[arg-type]  # one is missing
+        timer.schedule_at(60, answer, "a", 1)  # type: ignore[arg-type]  # in another order
+        timer.schedule_every(60, answer, 1, "a", first=1)
 
 
 def main() -> None:
