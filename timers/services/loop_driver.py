@@ -103,16 +103,13 @@ class LoopDriver:
         """Run what is due until that moment, and have the loop call again at the next one."""
         pending, armed = self.pending, False
         try:
-            while self._alarms and self._alarms[-1][0] <= until:
-                self._alarms.pop()  # this is its turn
+            self._forget_alarms(until)
             # The loop, whose time is a float, has found that `until` is due.
             now = max(pending.now(), until, pending.latest)
             pending.alarm = now  # a call with a later deadline is seen at the end of the turn
             pending.collect(now)
-            due: Any = pending.due
             try:
-                while due and (due[0]._moment <= until or due[0]._handle != DUE):
-                    self.run_next()
+                self._run_due(until)
             finally:
                 self._set_next_alarm()
                 armed = True
@@ -120,6 +117,19 @@ class LoopDriver:
             if not armed:
                 self._set_alarm(pending.now() + RETRY_NS, 0)
             raise
+
+    # Loops have methods of their own: see `no_exception_in_a_loop_skips_a_with` in the tests.
+
+    def _forget_alarms(self, until: int) -> None:
+        """Forget the alarms whose turn has come."""
+        while self._alarms and self._alarms[-1][0] <= until:
+            self._alarms.pop()
+
+    def _run_due(self, until: int) -> None:
+        """Run what is due until that moment, and drop what has left."""
+        due: Any = self.pending.due
+        while due and (due[0]._moment <= until or due[0]._handle != DUE):
+            self.run_next()
 
     def _set_next_alarm(self) -> None:
         """Have the loop call when something is due next."""

@@ -387,10 +387,14 @@ class Pending:
         except BaseException:
             # An attempt that is repeated must not leave rows behind each time.
             with suppress(MemoryError, SystemError):
-                rows = zip(entries, array.tolist(), strict=True)
-                unused = [handle for entry, handle in rows if entry._handle != handle]
-                self.timer.cancel_many(np.array(unused, np.int64))
+                self._take_back(entries, array)
             raise
+
+    def _take_back(self, entries: list[Entry], handles: Int64s) -> None:
+        """Take out of the timer what no entry has the handle of."""
+        rows = zip(entries, handles.tolist(), strict=True)
+        unused = [handle for entry, handle in rows if entry._handle != handle]
+        self.timer.cancel_many(np.array(unused, np.int64))
 
     def _enter(self, entries: list[Entry], moments: list[int], handles: Int64s) -> None:
         """Give entries their handles."""
