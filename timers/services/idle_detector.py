@@ -29,6 +29,10 @@ _FEW = 32
 many timers in one batch costs less than that.
 """
 
+_CALLED = (
+    *("advance", "cancel", "cancel_many", "move_all"),
+    *("reschedule_many", "schedule", "schedule_many"),
+)
 _PLAIN = frozenset({str, bytes, tuple, frozenset, type(None)})  # never equal to an integer
 
 
@@ -80,7 +84,7 @@ class IdleDetector:
         self._now = 0  # nanoseconds
         self._unit = 0  # the tick that has begun last
         # So that the first packet does not wait for it.
-        load_code(self._timer, "move_all", "schedule_many", "cancel", "cancel_many", "advance")
+        load_code(self._timer, *_CALLED)
         # By number:
         self._idle_at = _filled(0)  # the tick at which the connection is idle, or _NONE
         self._handles = _filled(0)  # its timer, armed for that tick or an earlier one
@@ -115,7 +119,7 @@ class IdleDetector:
         number = self._number(key)
         idle_at = _NONE if number == _NONE else self._idle_at.item(number)
         if idle_at == _NONE:
-            self._arm(self._numbers([key]), deadline)
+            self._arm_one(self._number_for(key) if number == _NONE else number, deadline)
         elif idle_at < deadline:
             self._idle_at[number] = deadline
 
@@ -159,8 +163,15 @@ class IdleDetector:
         if number == _NONE or self._idle_at[number] == _NONE:
             return False
         self._settled = False
-        self._timer.cancel(int(self._handles[number]))
-        self._forget(np.array([number]))
+        self._timer.cancel(self._handles.item(number))
+        self._idle_at[number] = _NONE
+        self._size -= 1
+        integer = self._integers.item(number)
+        if integer == _NONE:
+            del self._number_of[self._others.pop(number)]
+        else:
+            self._number_of_integer[integer] = _NONE
+        self._free.append(number)
         self._settled = True
         return True
 
@@ -211,6 +222,18 @@ class IdleDetector:
             return self._number_of.get(key, _NONE)
         known = integer < self._number_of_integer.size
         return self._number_of_integer.item(integer) if known else _NONE
+
+    def _number_for(self, key: Hashable) -> int:
+        """A number for a key that has none."""
+        number = self._free.pop() if self._free else self._add(1).item()
+        integer = self._integers[number] = _integer(key)
+        if integer == _NONE:
+            self._others[number] = key
+            self._number_of[key] = number
+        else:
+            self._number_of_integer = _grown(self._number_of_integer, integer)
+            self._number_of_integer[integer] = number
+        return number
 
     def _numbers(self, keys: Int64s | list[Hashable]) -> Int64s:
         """The number of each key; a key that has none gets one."""
@@ -304,6 +327,19 @@ class IdleDetector:
         self._idle_at[numbers] = deadline
         self._size += numbers.size
         self._schedule(numbers)
+        self._settled = True
+
+    def _arm_one(self, number: int, deadline: int) -> None:
+        """`_arm` for one connection; arrays of one element would take twice the time."""
+        self._settle()
+        self._settled = False
+        self._idle_at[number] = deadline
+        self._size += 1
+        handle = self._timer.schedule(deadline)
+        place = handle & PLACE_MASK
+        self._number_at = _grown(self._number_at, place)
+        self._number_at[place] = number
+        self._handles[number] = handle
         self._settled = True
 
     def _schedule(self, numbers: Int64s) -> None:
