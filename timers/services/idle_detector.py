@@ -192,16 +192,22 @@ class IdleDetector:
         self._now, self._unit = moment, moment // self._tick
         self._settled = False
         fired = self._timer.advance(self._unit).handles
+        if not fired.size:
+            self._settled = True
+            return []
         # An interruption may have left timers, which belong to no connection.
         numbers = self._number_at.take(fired & PLACE_MASK, mode="clip")
         numbers = numbers[self._handles[numbers] == fired]
         idle_at = self._idle_at[numbers]
         is_idle = idle_at <= self._unit
         idle = numbers[is_idle][np.argsort(idle_at[is_idle], kind="stable")]
-        keys: list[Hashable] = self._integers[idle].tolist()
-        for position in np.flatnonzero(self._integers[idle] == _NONE).tolist():
-            keys[position] = self._others[int(idle[position])]
-        self._forget(idle)
+        integers = self._integers[idle]
+        keys: list[Hashable] = integers.tolist()
+        if self._others:
+            for position in np.flatnonzero(integers == _NONE).tolist():
+                keys[position] = self._others[int(idle[position])]
+        if keys:
+            self._forget(idle)
         if idle.size < numbers.size:
             self._schedule(numbers[~is_idle])
         self._settled = True
