@@ -535,10 +535,14 @@ def test_a_clock_that_fails_on_the_thread_is_logged_and_read_again(caplog):
 
 def test_a_timer_without_memory_is_reported_and_tried_again():
     timer, ran, failures = Interposed(CascadingWheel()), threading.Event(), Recorder()
+    told = threading.Event()
     timer.before["schedule_many"] = raising(CapacityError("no memory for 1 more"))
-    with SystemTimer(timer, on_error=failures) as service:
-        service.schedule_after(0.001, ran.set)  # what is due at once does not enter the timer
+    with SystemTimer(timer, on_error=lambda *error: (failures(*error), told.set())) as service:
+        service.schedule_after(3600, print)  # the driver files it
+        assert told.wait(10)
+        service.schedule_after(0, ran.set)
         assert ran.wait(10)
+        assert service.size == 1
     assert (failures.callbacks, failures.texts) == ([None], ["no memory for 1 more"])
 
 
