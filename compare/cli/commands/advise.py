@@ -217,7 +217,7 @@ def _measured(advice: "Advice") -> dict[str, Any] | None:
 
 
 def _program(advice: "Advice") -> dict[str, str]:
-    """What its timers cost the asyncio program that was recorded, and the loop to use."""
+    """The cost of the timers of a recorded asyncio program, and the loop to use."""
     program = advice.program
     if program is None or not program.recorded:
         return {}

@@ -48,7 +48,7 @@ class _Utf16:
         self._held = b""
 
     def read(self, size: int) -> bytes:
-        """Read so many bytes of UTF-8, fewer only at the end."""
+        """Read `size` bytes of UTF-8; fewer only at the end."""
         while len(self._held) < size:
             data = self._file.read(size)
             self._held += self._decoder.decode(data, final=not data).encode(errors="replace")

@@ -221,7 +221,7 @@ def ingest_touches(
 
 
 class _Asked(NamedTuple):
-    """What the rows of a log are to become."""
+    """The meaning of a log's rows."""
 
     kind: str  # "requests" or "touches"
     roles: Roles  # of their columns, without those of conditions
@@ -303,7 +303,7 @@ def _counted(result: Result) -> Counts:
 
 
 def _described(job: Job, options: LogOptions, counts: Counts) -> dict[str, Any]:
-    """How a log was read, for the manifest."""
+    """The manifest's record of how a log was read."""
     roles = job.meaning.roles.items()
     columns = {role: name for role, name in roles if not role.startswith("where")}
     form = job.meaning.form if counts.rows else None
@@ -315,7 +315,7 @@ def _described(job: Job, options: LogOptions, counts: Counts) -> dict[str, Any]:
 def _reading(
     kind: str, timeout: str, meaning: Meaning, trace: Trace, counts: Counts, seen: Seen
 ) -> Reading:
-    """How a log was read, for people."""
+    """A description of how a log was read, for people."""
     units = {role: EPOCHS[meaning.form] for role in ("time", "end") if meaning.form in EPOCHS}
     units["duration"] = meaning.duration_unit
     ends = [time for shard in trace.shards for time in (shard.first_time, shard.last_time)]

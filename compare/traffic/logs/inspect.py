@@ -182,7 +182,7 @@ def inspect(name: str, layout: Layout) -> Inspection:
 
 
 def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection:
-    """What the columns of a log are; `made` if its pattern was made for its durations."""
+    """The roles of a log's columns; `made` if its pattern was made for its durations."""
     sample = _sample(log)
     known = known_format(sample.keys() or log.columns)
     guesses, reasons = choose(log, sample, known)

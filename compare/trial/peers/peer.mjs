@@ -22,7 +22,7 @@ function readTape(path) {
   const size = number(24), phases = number(48), up = (at) => Math.ceil(at / 8) * 8;
   const time = 64 + 8 * phases, op = time + 8 * size, id = up(op + size), deadline = up(id + 4 * size);
   if (file.length < deadline + 8 * size) throw new Error(`${path} is cut short`);
-  // Plain arrays: from a Float64Array, a small integer comes as a double, for which V8 allocates an object.
+  // Plain arrays, as a program would have them; they hold small integers and larger numbers alike.
   const numbers = (at, count) => Array.from({ length: count }, (_, k) => number(at + 8 * k));
   return {
     size, idSpace: number(32), firstTime: number(40), first: numbers(64, phases), time: numbers(time, size),
