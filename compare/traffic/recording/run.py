@@ -73,11 +73,12 @@ def record_program(
     search = str(STARTUP) + (os.pathsep + others if others else "")
     with _directory(path, force) as directory:
         environment = {**os.environ, "PYTHONPATH": search, DIRECTORY: str(directory)}
-        try:
-            process = subprocess.Popen(command, env=environment)
-        except OSError as error:
-            raise RecordingError(f"{command[0]} cannot be run: {reason(error)}") from None
-        with _signals_for(process):
+        with _signals_passed_on() as to:
+            try:
+                process = subprocess.Popen(command, env=environment)
+            except OSError as error:
+                raise RecordingError(f"{command[0]} cannot be run: {reason(error)}") from None
+            to(process)
             code = process.wait()
         if not (directory / recorder.FILE).exists():
             raise RecordingError(
@@ -107,14 +108,31 @@ def _directory(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def _signals_for(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+def _signals_passed_on() -> Iterator[Callable[["subprocess.Popen[bytes]"], None]]:
+    """Yield a function that names the process to which SIGTERM is passed on.
+
+    A signal that comes before, while the process starts, is passed on then. SIGINT is ignored.
+    """
+    programs: list[subprocess.Popen[bytes]] = []
+    came: list[int] = []
+
+    def terminate(number: int, _: object) -> None:
+        came.append(number)
+        for program in programs:
+            program.terminate()
+
+    def to(program: "subprocess.Popen[bytes]") -> None:
+        programs.append(program)
+        if came:
+            program.terminate()
+
     handlers = {
         signal.SIGINT: lambda *_: None,  # not SIG_IGN, which a program that starts would inherit
-        signal.SIGTERM: lambda *_: process.terminate(),
+        signal.SIGTERM: terminate,
     }
     former = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        yield
+        yield to
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)

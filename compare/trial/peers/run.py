@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from compare.base.files import reason
+from compare.base.signals import deferred_signals
 from compare.traffic.tapes.flat import write_flat
 from compare.traffic.tapes.tape import Tape
 from compare.trial.oracle.deliveries import Delivery, Fault, first_fault
@@ -205,20 +206,28 @@ def group(command: Sequence[str], **settings: Any) -> "Iterator[subprocess.Popen
     So do the processes that it has started, however the block ends. If this process is killed, the
     kernel ends the program. Raises OSError if it cannot be started.
     """
-    process: subprocess.Popen[bytes] = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-        preexec_fn=partial(_die_with, os.getpid()),
-        **settings,
-    )
-    with process:
-        try:
+    with deferred_signals() as handle_signals:
+        process: subprocess.Popen[bytes] = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=partial(_die_with, os.getpid()),
+            **settings,
+        )
+        with process, _killed(process):
+            handle_signals()
             yield process
-        finally:
-            if process.returncode is None:  # its id is still its own, and that of its group
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextmanager
+def _killed(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """After the block, kill the process and its group."""
+    try:
+        yield
+    finally:
+        if process.returncode is None:  # its id is still its own, and that of its group
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def has_ended(process: "subprocess.Popen[bytes]") -> bool:

@@ -12,10 +12,11 @@ import pytest
 
 from compare.cli.main import BAD_INPUT
 from compare.traffic.recording import record, recorder
+from compare.traffic.recording.run import RecordingError, record_program
 from compare.traffic.tapes.trace import open_trace
 from tests.compare.daemons import until
 from tests.compare.trial.pipeline.test_full_disk import full
-from tests.words import tells
+from tests.words import one_line, tells
 
 ROOT = Path(__file__).resolve().parents[4]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -169,6 +170,17 @@ def begun(here):
         return process
 
     return run
+
+
+def test_sigterm_reaches_a_program_that_just_starts(here, monkeypatch):
+    class Interrupted(subprocess.Popen):
+        def __init__(self, *arguments, **settings):
+            super().__init__(*arguments, **settings)
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    with one_line(RecordingError, "code -15"):
+        record_program(["sleep", "1000"], "a.trace")
 
 
 @pytest.mark.cluster

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -116,6 +117,20 @@ def test_a_peer_that_hangs_is_killed_with_what_it_has_started(tmp_path, time_is_
     with one_line(PeerError, "^script: describe did not end in 0.05 s: waiting$"):
         hanging.describe()
     ended(int(marker.read_text()))
+
+
+def test_a_signal_while_a_program_starts_ends_it_too(tmp_path, monkeypatch):
+    class Interrupted(subprocess.Popen):
+        def __init__(self, *arguments, **settings):
+            super().__init__(*arguments, **settings)
+            started.append(self.pid)
+            signal.raise_signal(signal.SIGINT)
+
+    started = []
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        script(tmp_path, "sleep 1000").describe()
+    ended(started[0])
 
 
 def wait_for(holds):
