@@ -161,8 +161,8 @@ def bench(session: nox.Session) -> None:
 def against(session: nox.Session) -> None:
     """Compare all operations that programs call often with another commit: -- COMMIT [--only TEXT].
 
-    It takes ten minutes at most, after the commit is installed, and ends with an error if an
-    operation became slower.
+    It takes ten minutes at most for each commit, after that is installed, and ends with an error if
+    an operation became slower.
     """
     session.install(*QUIETLY, "-e", ".")
     session.run("python", "-m", "tests.bench.against", *session.posargs)

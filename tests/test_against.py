@@ -14,8 +14,8 @@ from compare.traffic.logs.formats import FORMATS
 from tests.bench.against import __main__ as command
 from tests.bench.against import measure, printing, rare, traffic
 from tests.bench.against.install import CommitError, full_name, installed
-from tests.bench.against.measure import FOLDER, LEAST, PAIRS, Gate, Turn, WorkerError, side_of
-from tests.bench.against.ratios import ABSENT, NO_TIME, Result, Turns, interval
+from tests.bench.against.measure import FEWEST, FOLDER, PAIRS, Gate, Turn, WorkerError, side_of
+from tests.bench.against.ratios import ABSENT, LEAST, NO_TIME, Result, Turns, interval
 from tests.bench.against.row import AbsentError, Row, resolve
 from tests.bench.against.table import ROWS, TIMERS
 from timers import registry, services
@@ -70,6 +70,21 @@ def test_a_ratio_is_the_time_here_by_the_time_there():
 )
 def test_a_row_fails_only_if_its_whole_interval_lies_beyond_the_limit(here, slower):
     assert result(([1.0] * len(here), here)).fails(1.25) == slower
+
+
+def test_a_row_with_too_few_turns_is_marked_and_fails_if_it_seems_slower():
+    few, enough = LEAST - 1, LEAST
+    for here, mark in ((2.0, "!"), (0.5, "+")):
+        assert result(([1.0] * enough, [here] * enough)).has_few_turns is False
+        for pairs in ([few], [FEWEST, FEWEST]):
+            one = result(*(([1.0] * turns, [here] * turns) for turns in pairs))
+            assert one.is_open(1.25) == (here > 1.25)  # so that it is measured again,
+            assert one.fails(1.25) == (here > 1.25)  # unless there is no time for it
+            assert f"{here:.2f}~" in printing.line(one, 1.25)
+            assert printing.summary([one], 1.25) == "1 with too few turns (~)"
+            assert f"| {here:.2f}~ |" in printing.markdown({"HEAD": [one]}, 1.25)
+        both = result(*(([1.0] * few, [here] * few) for _ in range(2)))
+        assert f"{here:.2f}{mark}" in printing.line(both, 1.25)
 
 
 def test_a_row_fails_only_if_each_pair_of_processes_does():
@@ -233,6 +248,20 @@ def test_it_takes_no_longer_than_it_may_and_what_it_did_not_reach_fails(sleeps):
         reached = [one for one in final.values() if one.here != NO_TIME]
         assert all(one.fails(1.25) for one in final.values())
         assert (len(reached) == 40) == (seconds == 200.0 or (seconds == 20.0 and not sleeps))
+
+
+@pytest.mark.parametrize("dear", [0, 39])
+def test_a_row_that_takes_long_takes_turns_from_later_ones_but_not_all(dear):
+    """One row takes half of the time; each other one is reached, wherever that one stands."""
+    rows = [row(f"g: {number}") for number in range(40)]
+    costs = {one.name: 1e-4 for one in rows} | {f"g: {dear}": 0.3}
+    results, _, _ = measured(rows, (costs,), (costs,), 8.0)
+    assert len(results) == 40
+    assert all(one.measured and not one.fails(1.25) for one in results)
+    turns = [len(one.pairs[0].here) for one in results]
+    assert min(turns) >= FEWEST
+    assert any(one.has_few_turns for one in results) == (dear == 0)
+    assert turns[dear] >= LEAST
 
 
 # Workers

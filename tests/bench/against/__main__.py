@@ -9,9 +9,11 @@ numbers of others, the CPU time there and here, the median ratio of neighbouring
 turns, and the interval in which that lies with 95 % confidence. A row that
 seems slower is measured again in two more pairs of processes ("?").
 
-Ends with 1 if the whole interval of a row lies beyond the limit ("!"), or if an
-operation fails here; "+" marks what is faster by as much. Installing and
-compiling do not count as measuring.
+Ends with 1 if the whole interval of a row lies beyond the limit ("!"), if an
+operation fails here, or if there was no time left for a row; "+" marks what is
+faster by as much. Each commit has all the minutes for itself; installing and
+compiling do not count. When they do not suffice, a row has too few turns ("~"),
+and fails if it seems slower.
 """
 
 import argparse
@@ -35,13 +37,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench.against",
         usage="%(prog)s COMMIT ... [--only TEXT] [--limit X] [--minutes X] [--markdown FILE]",
-        description=(__doc__ or "").split("\n\n", 2)[2].replace("%", "%%"),
+        description=(__doc__ or "").split("\n\n", 2)[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("commits", metavar="COMMIT", nargs="+", help="of this repository")
     parser.add_argument("--only", metavar="TEXT", default="", help="rows with this in their names")
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"default: {LIMIT}")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="to measure a commit in")
+    parser.add_argument(
+        "--minutes", type=float, default=MINUTES, help=f"for each commit; default: {MINUTES:g}"
+    )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the ratios, too")
     options = parser.parse_args()
     _check("limit", options.limit, 1)

@@ -12,13 +12,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .ratios import ABSENT, NO_TIME, Result, Turns
+from .ratios import ABSENT, LEAST, NO_TIME, Result, Turns
 from .row import Row
 
 FOLDER = Path(__file__).parents[1]  # the worker runs in it
 TURN = 0.01  # seconds of CPU in a turn, at least,
 LONGEST = 0.1  # unless it lasts that long, since an operation sleeps
-LEAST, MOST = 6, 21  # turns of each side; with fewer, no interval has 95 %
+FEWEST, MOST = 2, 21  # turns of each side; there are at least LEAST, unless the time is short
 PAIRS = 3  # of processes, until a row is said to be slower
 FIRST_LOOK = 0.7  # of the time; the rest is for a second look at rows that seem slower
 ANSWER, COMPILING = 60.0, 300.0  # seconds after which a worker is said to hang
@@ -149,8 +149,9 @@ class Gate:
     def measure(self, rows: Sequence[Row], seconds: float) -> Iterator[Result]:
         """Measure the rows, and then those that seem slower again in other processes.
 
-        Yields each result after its first look, and again if that was not the last. A row that
-        there is no time for fails.
+        Yields each result after its first look, and again if that was not the last. All rows have
+        the same share of the time. When those before took longer than theirs, a row has but FEWEST
+        turns, so that as many rows as possible are reached. A row that is not reached fails.
         """
         start = self._clock()
         end = start + seconds
@@ -186,10 +187,11 @@ class Gate:
     def _look(self, result: Result, row: Row, share: float) -> None:
         """Add the turns of a pair of processes, or the reasons why there are none."""
         until, turns = self._clock() + share, Turns([], [])
+        least = LEAST if share > 0 else FEWEST
         try:
             self._both(lambda side: side.open(row, result.size))
             count = self._count()
-            while len(turns.there) < LEAST or (len(turns.there) < MOST and self._clock() < until):
+            while len(turns.there) < least or (len(turns.there) < MOST and self._clock() < until):
                 first = len(turns.there) % 2  # either side is first
                 for place in (first, 1 - first):
                     turns[place].append(self._sides[place].turn(count).cpu / count)

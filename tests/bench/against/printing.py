@@ -41,7 +41,9 @@ def group_line(result: Result) -> str:
 
 
 def line(result: Result, limit: float, final: bool = True) -> str:
-    """One result; "?" marks a ratio that is measured again, "!" one that is beyond the limit."""
+    """One result, with a mark: "?" for a ratio that is measured again, "!" and "+" for one beyond
+    the limit, "~" for one of too few turns.
+    """
     operation = result.name.partition(": ")[2]
     size = size_text(result.size) if result.unit else ""
     start = f"  {operation:<{_NAME - 2}.{_NAME - 2}}{size:>{_SIZE}}"
@@ -56,6 +58,8 @@ def line(result: Result, limit: float, final: bool = True) -> str:
         mark = "!"
     elif result.is_faster(limit):
         mark = "+"
+    elif result.has_few_turns:
+        mark = "~"
     times = f"{there:>{_TIME}}{here:>{_TIME}}{_digits(middle):>{_RATIO}}"
     return f"{start}{times}{mark} {_digits(low)}-{_digits(high)}"
 
@@ -77,6 +81,8 @@ def kind(result: Result, limit: float) -> str:
         return f"slower than {limit:g} (!)"
     if result.is_faster(limit):
         return f"faster than 1/{limit:g} (+)"
+    if result.has_few_turns:
+        return "with too few turns (~)"
     if result.measured:
         return "within"
     if result.here == NO_TIME:
@@ -95,7 +101,7 @@ def summary(results: Sequence[Result], limit: float) -> str:
 def markdown(results: Mapping[str, Sequence[Result]], limit: float) -> str:
     """A table with a column for each commit: the ratios at the sizes of a row.
 
-    Ratios beyond the limit are in bold.
+    Ratios beyond the limit are in bold; "~" stands behind those of too few turns.
     """
     rows: dict[str, dict[str, list[Result]]] = {}
     for commit, measured in results.items():
@@ -118,5 +124,6 @@ def _cell(results: Sequence[Result], limit: float) -> str:
             texts.append(kind(result, limit))
         else:
             text = _digits(result.ratio.middle)
+            text += "~" * result.has_few_turns
             texts.append(f"**{text}**" if result.is_slower(limit) else text)
     return " ".join(texts)

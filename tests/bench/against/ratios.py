@@ -7,6 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 CONFIDENCE = 0.95
+LEAST = 6  # turns of each side; with fewer, no interval has that confidence
 ABSENT, NO_TIME = "absent", "no time was left"
 
 
@@ -21,8 +22,8 @@ class Interval(NamedTuple):
 def interval(ratios: Sequence[float]) -> Interval:
     """The median, and the order statistics that enclose that of all turns with 95 % confidence.
 
-    It needs no assumption about how the ratios are distributed. With less than six turns there are
-    no such order statistics; then it reaches from the least to the greatest.
+    It needs no assumption about how the ratios are distributed. With less than LEAST turns there
+    are no such order statistics; then it reaches from the least to the greatest.
     """
     ordered, count = sorted(ratios), len(ratios)
     outside, place = 0.0, -1
@@ -76,18 +77,26 @@ class Result:
         there = median(time for pair in self.pairs for time in pair.there)
         return there, median(time for pair in self.pairs for time in pair.here)
 
+    @property
+    def has_few_turns(self) -> bool:
+        """Whether there were too few turns for a verdict."""
+        return self.measured and sum(len(pair.here) for pair in self.pairs) < LEAST
+
     def is_slower(self, limit: float) -> bool:
         """Whether the whole interval lies beyond the limit."""
-        return self.measured and self.ratio.low > limit
+        return self.measured and not self.has_few_turns and self.ratio.low > limit
 
     def is_faster(self, limit: float) -> bool:
         """Whether the other commit lies beyond the limit."""
-        return self.measured and self.ratio.high < 1 / limit
+        return self.measured and not self.has_few_turns and self.ratio.high < 1 / limit
 
     def is_open(self, limit: float) -> bool:
         """Whether it seems slower, so that another pair of processes can change the verdict."""
         return self.measured and all(median(pair.ratios()) > limit for pair in self.pairs)
 
     def fails(self, limit: float) -> bool:
-        """Whether the gate is closed: too slow, or no figure of this commit."""
-        return self.is_slower(limit) or bool(self.here)
+        """Whether the gate is closed: too slow, or no figure of this commit, or one that seems too
+        slow and has too few turns to tell.
+        """
+        doubtful = self.has_few_turns and self.is_open(limit)
+        return self.is_slower(limit) or doubtful or bool(self.here)
