@@ -1,8 +1,9 @@
 """`IdleDetector`: detects idle connections.
 
-Each connection has a *number*, by which arrays hold when it is idle and its timer. Keys that are
-integers below 2**24 find their number in an array, others in a dict. What the timer holds can be
-made again from the rest, and is after an interruption.
+Each connection has a *number*, by which arrays hold when it is idle and its timer. A key that is an
+integer below 2**24 is its own number. Other keys have negative numbers, so they are counted from
+the end of the arrays; a dict finds them. What the timer holds can be made again from the rest, and
+is after an interruption.
 """
 
 from collections.abc import Hashable, Iterable
@@ -21,13 +22,14 @@ from timers.services.clock import duration_ns
 from timers.services.errors import check_key, key_list
 from timers.validation import shown
 
-_NONE = -1  # no number, or not an integer; in place of a tick, that the connection is gone
-_LARGEST_WHEEL = 4096  # slots
-_TABLE = 1 << 24  # integer keys below this find their number in an array
+_UNKNOWN = 0  # in place of a tick: there is no such connection
+_MOST_BITS = 12  # of the number of slots of a wheel
+_INTEGERS = 1 << 24  # integer keys below this are their own numbers
 _FEW = 32
 """Touches that are noted alone, so that their timers fire too early and are armed again. To move
 many timers in one batch costs less than that.
 """
+_BLOCK = 1 << 15  # keys that are touched at once: their arrays fit into the processor's cache
 
 _CALLED = (
     *("advance", "cancel", "cancel_many", "move_all"),
@@ -40,14 +42,14 @@ class IdleDetector:
     """Keeps one timer per connection and reports connections that have been silent for `timeout`.
 
     Keys are any hashable values; equal ones are one key, as in a dict. Arrays of integers are the
-    fastest; they need eight bytes for each integer up to the largest key below 2**24. Times are
+    fastest; they need 16 bytes for each integer up to the largest key below 2**24. Times are
     seconds, and the clock starts at 0. A connection that
     was last touched at time t falls idle at the first tick that is not before t + `timeout`.
     Its timer is armed again for the rest of the timeout when it fires. Not thread-safe.
 
     `timer` is any empty timer at time 0, of the registry or one of your own; the detector owns it
     from now on. One unit of it is a tick. By default it is a hierarchical wheel with room for the
-    timeout, up to 4096 ticks, in its lowest level. With a timer that rounds up, idle connections
+    timeout in its lowest level, or above 4096 ticks in two levels. With a timer that rounds up, idle connections
     are reported later; no timer reports them early.
 
     Often a scan of an array or a dict costs less: see docs/services.md.
@@ -76,8 +78,10 @@ class IdleDetector:
                 f"not {shown(tick)} with a timeout of {shown(timeout)}"
             )
         if timer is None:
-            slots = 1 << (self._timeout // self._tick + 2).bit_length()
-            timer = HierarchicalWheel(wheel_size=min(slots, _LARGEST_WHEEL))
+            bits = (self._timeout // self._tick + 2).bit_length()
+            if bits > _MOST_BITS:  # two levels for the timeout, and as little memory as they allow
+                bits = min((bits + 1) // 2, _MOST_BITS)
+            timer = HierarchicalWheel(wheel_size=1 << bits)
         if not isinstance(timer, Timer) or len(timer) or timer.now:
             raise ParameterError(f"timer must be an empty timer at time 0, not {shown(timer)}")
         self._timer = timer
@@ -86,16 +90,14 @@ class IdleDetector:
         # So that the first packet does not wait for it.
         load_code(self._timer, *_CALLED)
         # By number:
-        self._idle_at = _filled(0)  # the tick at which the connection is idle, or _NONE
-        self._handles = _filled(0)  # its timer, armed for that tick or an earlier one
-        self._integers = _filled(0)  # its key, or _NONE
-        self._others: dict[int, Hashable] = {}  # other keys
-        self._free: list[int] = []  # numbers below `_used` that can be used again
-        self._used = 0
-        # By key:
-        self._number_of_integer = _filled(0)
+        self._idle_at = _zeros(0)  # the tick at which the connection is idle, or _UNKNOWN
+        self._handles = _zeros(0)  # its timer, armed for that tick or an earlier one
+        self._integers = 0  # there is room for the integers below this
+        # Keys that are no such integers:
         self._number_of: dict[Hashable, int] = {}
-        self._number_at = _filled(0)  # by the place of the timer
+        self._others: list[Hashable] = []  # by ~number
+        self._free: list[int] = []  # numbers of those that are gone
+        self._number_at = _zeros(0)  # by the place of the timer
         self._size = 0
         self._settled = True  # False while the timer changes, and after an interruption
 
@@ -117,9 +119,11 @@ class IdleDetector:
 
     def _touch(self, key: Hashable, deadline: int) -> None:
         number = self._number(key)
-        idle_at = _NONE if number == _NONE else self._idle_at.item(number)
-        if idle_at == _NONE:
-            self._arm_one(self._number_for(key) if number == _NONE else number, deadline)
+        if number is None:
+            number = self._number_for(key)
+        idle_at = self._idle_at.item(number)
+        if idle_at == _UNKNOWN:
+            self._arm_one(number, deadline)
         elif idle_at < deadline:
             self._idle_at[number] = deadline
 
@@ -140,9 +144,13 @@ class IdleDetector:
                     self._touch(key, deadline)
                 return
         numbers = self._numbers(keys)
+        for first in range(0, numbers.size, _BLOCK):
+            self._touch_numbers(numbers[first : first + _BLOCK], deadline)
+
+    def _touch_numbers(self, numbers: Int64s, deadline: int) -> None:
         known = self._idle_at[numbers]
-        if numbers.size and known.min() == _NONE:
-            is_known = known != _NONE
+        if known.min() == _UNKNOWN:
+            is_known = known != _UNKNOWN
             self._arm(numbers[~is_known], deadline)
             numbers, known = numbers[is_known], known[is_known]
         is_later = known < deadline
@@ -160,18 +168,14 @@ class IdleDetector:
         """
         self._settle()
         number = self._number(key)
-        if number == _NONE or self._idle_at[number] == _NONE:
+        if number is None or self._idle_at.item(number) == _UNKNOWN:
             return False
         self._settled = False
         self._timer.cancel(self._handles.item(number))
-        self._idle_at[number] = _NONE
+        self._idle_at[number] = _UNKNOWN
         self._size -= 1
-        integer = self._integers.item(number)
-        if integer == _NONE:
-            del self._number_of[self._others.pop(number)]
-        else:
-            self._number_of_integer[integer] = _NONE
-        self._free.append(number)
+        if number < 0:
+            self._release(number)
         self._settled = True
         return True
 
@@ -195,21 +199,21 @@ class IdleDetector:
         if not fired.size:
             self._settled = True
             return []
-        # An interruption may have left timers, which belong to no connection.
         numbers = self._number_at.take(fired & PLACE_MASK, mode="clip")
-        numbers = numbers[self._handles[numbers] == fired]
+        is_current = self._handles[numbers] == fired
+        if not is_current.all():  # an interruption left timers, which belong to no connection
+            numbers = numbers[is_current]
         idle_at = self._idle_at[numbers]
         is_idle = idle_at <= self._unit
         idle = numbers[is_idle][np.argsort(idle_at[is_idle], kind="stable")]
-        integers = self._integers[idle]
-        keys: list[Hashable] = integers.tolist()
-        if self._others:
-            for position in np.flatnonzero(integers == _NONE).tolist():
-                keys[position] = self._others[int(idle[position])]
-        if keys:
-            self._forget(idle)
+        keys: list[Hashable] = idle.tolist()
+        self._idle_at[idle] = _UNKNOWN
+        self._size -= idle.size
+        if self._number_of:
+            for position in np.flatnonzero(idle < 0).tolist():
+                keys[position] = self._release(int(idle[position]))
         if idle.size < numbers.size:
-            self._schedule(numbers[~is_idle])
+            self._schedule(numbers[~is_idle], idle_at[~is_idle])
         self._settled = True
         return keys
 
@@ -221,25 +225,20 @@ class IdleDetector:
 
     # Numbers of keys
 
-    def _number(self, key: Hashable) -> int:
-        """The number of a key, or _NONE."""
+    def _number(self, key: Hashable) -> int | None:
+        """The number of a key, or None if the arrays have no place for it yet."""
         integer = _integer(key)
-        if integer == _NONE:
-            return self._number_of.get(key, _NONE)
-        known = integer < self._number_of_integer.size
-        return self._number_of_integer.item(integer) if known else _NONE
+        if integer is None:
+            return self._number_of.get(key)
+        return integer if integer < self._integers else None
 
     def _number_for(self, key: Hashable) -> int:
         """A number for a key that has none."""
-        number = self._free.pop() if self._free else self._add(1).item()
-        integer = self._integers[number] = _integer(key)
-        if integer == _NONE:
-            self._others[number] = key
-            self._number_of[key] = number
-        else:
-            self._number_of_integer = _grown(self._number_of_integer, integer)
-            self._number_of_integer[integer] = number
-        return number
+        integer = _integer(key)
+        if integer is None:
+            return self._add([key])[0]
+        self._reserve(integer + 1, len(self._others))
+        return integer
 
     def _numbers(self, keys: Int64s | list[Hashable]) -> Int64s:
         """The number of each key; a key that has none gets one."""
@@ -254,34 +253,22 @@ class IdleDetector:
             array = keys
         if not array.size:
             return np.empty(0, np.int64)
-        if array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= _TABLE:
+        if array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= _INTEGERS:
             return self._numbers_one_by_one(array.tolist())
-        self._number_of_integer = _grown(self._number_of_integer, int(array.max()))
-        numbers: Int64s = self._number_of_integer[array]
-        if numbers.min() == _NONE:
-            new = array[numbers == _NONE]
-            added = self._add(new.size)
-            self._integers[added] = new
-            self._number_of_integer[new] = added  # of an integer that comes twice, the last
-            self._free.extend(added[self._number_of_integer[new] != added].tolist())
-            numbers = self._number_of_integer[array]
-        return numbers
+        self._reserve(int(array.max()) + 1, len(self._others))
+        return array.astype(np.int64, copy=False)
 
     def _numbers_of_others(self, keys: list[Hashable]) -> Int64s:
         """`_numbers` of keys that are not integers."""
         number_of = self._number_of
         try:
-            numbers = [number_of.get(key, _NONE) for key in keys]
+            numbers = [number_of.get(key) for key in keys]
         except TypeError:
             for key in keys:
                 check_key(key)
             raise
-        if _NONE in numbers:
-            new = list(dict.fromkeys([key for key in keys if key not in number_of]))
-            added = self._add(len(new))
-            self._integers[added] = _NONE
-            self._others.update(zip(added.tolist(), new, strict=True))
-            number_of.update(zip(new, added.tolist(), strict=True))
+        if None in numbers:
+            self._add(list(dict.fromkeys([key for key in keys if key not in number_of])))
             numbers = [number_of[key] for key in keys]
         return np.array(numbers, np.int64)
 
@@ -291,48 +278,58 @@ class IdleDetector:
             check_key(key)
         numbers = []
         for key in keys:
-            integer = _integer(key)
-            found = self._numbers_of_others([key]) if integer == _NONE else self._numbers([integer])
-            numbers.append(found.item())
+            number = self._number(key)
+            numbers.append(self._number_for(key) if number is None else number)
         return np.array(numbers, np.int64)
 
-    def _add(self, count: int) -> Int64s:
-        """Numbers that no connection has."""
-        start = max(len(self._free) - count, 0)
-        numbers = self._free[start:]
-        more = count - len(numbers)
-        last = self._used + more - 1
-        self._idle_at = _grown(self._idle_at, last)
-        self._handles = _grown(self._handles, last)
-        self._integers = _grown(self._integers, last)
-        added = np.arange(self._used - len(numbers), self._used + more)
-        added[: len(numbers)] = numbers
-        del self._free[start:]
-        self._used += more
-        return added
+    def _add(self, keys: list[Hashable]) -> list[int]:
+        """Give numbers to keys that are not integers."""
+        numbers = self._free[-len(keys) :]
+        del self._free[-len(keys) :]
+        for number, key in zip(numbers, keys, strict=False):
+            self._others[~number] = key
+        new, first = keys[len(numbers) :], len(self._others)
+        self._reserve(0, first + len(new))
+        self._others += new
+        numbers += range(~first, ~(first + len(new)), -1)
+        self._number_of.update(zip(keys, numbers, strict=True))
+        return numbers
 
-    def _forget(self, numbers: Int64s) -> None:
-        """Drop connections, whose timers are gone."""
-        self._idle_at[numbers] = _NONE
-        self._size -= numbers.size
-        integers = self._integers[numbers]
-        self._number_of_integer[integers[integers != _NONE]] = _NONE
-        for number in numbers[integers == _NONE].tolist():
-            del self._number_of[self._others.pop(number)]
-        self._free.extend(numbers.tolist())
+    def _release(self, number: int) -> Hashable:
+        """Forget the key of a number below 0, and return it."""
+        key, self._others[~number] = self._others[~number], None
+        del self._number_of[key]
+        self._free.append(number)
+        return key
+
+    def _reserve(self, integers: int, others: int) -> None:
+        """Make room for the integers below `integers`, and for `others` other keys."""
+        integers = max(integers, self._integers)
+        if integers + others > self._idle_at.size:
+            self._handles = self._widened(self._handles, integers + others)
+            self._idle_at = self._widened(self._idle_at, integers + others)
+        self._integers = integers
+
+    def _widened(self, values: Int64s, size: int) -> Int64s:
+        """The array, at least twice as long, with zeros in the middle."""
+        larger = _zeros(max(2 * values.size, size, 64))
+        larger[: self._integers] = values[: self._integers]
+        others = len(self._others)
+        larger[larger.size - others :] = values[values.size - others :]
+        return larger
 
     # What the timer holds
 
     def _arm(self, numbers: Int64s, deadline: int) -> None:
         """Add connections that are idle at `deadline`; some may come twice."""
         self._settle()
-        order = np.arange(numbers.size)
-        self._handles[numbers] = order  # which are no handles
-        numbers = numbers[self._handles[numbers] == order]
         self._settled = False
         self._idle_at[numbers] = deadline
-        self._size += numbers.size
-        self._schedule(numbers)
+        handles = self._schedule(numbers, np.full(numbers.size, deadline))
+        is_twice = self._handles[numbers] != handles  # the last timer is the connection's
+        if is_twice.any():
+            self._timer.cancel_many(handles[is_twice])
+        self._size += numbers.size - int(np.count_nonzero(is_twice))
         self._settled = True
 
     def _arm_one(self, number: int, deadline: int) -> None:
@@ -348,45 +345,47 @@ class IdleDetector:
         self._handles[number] = handle
         self._settled = True
 
-    def _schedule(self, numbers: Int64s) -> None:
-        """Schedule a timer for each connection."""
-        handles = self._timer.schedule_many(self._idle_at[numbers])
+    def _schedule(self, numbers: Int64s, deadlines: Int64s) -> Int64s:
+        """Schedule a timer for each connection, and return their handles."""
+        handles = self._timer.schedule_many(deadlines)
         places = handles & PLACE_MASK
         self._number_at = _grown(self._number_at, int(places.max(initial=0)))
         self._number_at[places] = numbers
         self._handles[numbers] = handles
+        return handles
 
     def _settle(self) -> None:
         """After an interruption, schedule all timers again."""
         if self._settled:
             return
         self._timer.cancel_many(self._handles)
-        known = np.flatnonzero(self._idle_at != _NONE)
+        known = np.flatnonzero(self._idle_at)
+        known[known >= self._integers] -= self._idle_at.size  # others
         self._size = known.size
-        self._schedule(known)
+        self._schedule(known, self._idle_at[known])
         self._settled = True
 
 
-def _integer(key: Hashable) -> int:
-    """The integer below _TABLE that a key is equal to, or _NONE. Equal keys have equal hashes."""
+def _integer(key: Hashable) -> int | None:
+    """The integer below _INTEGERS that a key is equal to. Equal keys have equal hashes."""
     if type(key) is int:
-        return key if 0 <= key < _TABLE else _NONE
+        return key if 0 <= key < _INTEGERS else None
     try:
         number = hash(key)
     except TypeError:
         check_key(key)
         raise
-    return number if 0 <= number < _TABLE and key == number else _NONE
+    return number if 0 <= number < _INTEGERS and key == number else None
 
 
-def _filled(size: int) -> Int64s:
-    return np.full(size, _NONE, np.int64)
+def _zeros(size: int) -> Int64s:
+    return np.zeros(size, np.int64)
 
 
 def _grown(values: Int64s, index: int) -> Int64s:
     """The array, at least twice as long if `index` was not inside."""
     if index < values.size:
         return values
-    larger = _filled(max(2 * values.size, index + 1, 64))
+    larger = _zeros(max(2 * values.size, index + 1, 64))
     larger[: values.size] = values
     return larger

@@ -108,6 +108,31 @@ def test_connections_come_and_go(kind):
         assert len(detector) == len(last)
 
 
+@pytest.mark.parametrize("block", [1, 3, 1 << 15])
+def test_integers_and_other_keys_share_arrays_that_grow(block, monkeypatch):
+    """Both kinds in turns, one by one and many at once, so that each must move away."""
+    monkeypatch.setattr(idle_detector, "_BLOCK", block)
+    detector, last, largest = IdleDetector(100, 1), {}, 1
+    for now in range(24):
+        largest = largest * 7 // 4 + 1
+        detector.touch(largest, at=now)
+        texts = [f"{now}: {number}" for number in range(1 + 3 * now)]
+        detector.touch_many(texts, at=now)
+        detector.touch(f"{now}", at=now)
+        numbers = np.array([largest - 1, now, 0, largest - 1])
+        detector.touch_many(numbers, at=now)
+        last |= dict.fromkeys([largest, *texts, f"{now}", *numbers.tolist()], now)
+        assert detector.remove(texts[0]) and last.pop(texts[0]) == now
+        assert len(detector) == len(last)
+    for now in range(100, 124):
+        idle = detector.advance(now)
+        assert dict.fromkeys(idle, now - 100) == {
+            k: at for k, at in last.items() if at == now - 100
+        }
+        assert len(set(idle)) == len(idle)
+    assert len(detector) == 0
+
+
 @pytest.mark.parametrize("name", names())
 def test_no_timer_closes_early_and_none_by_more_than_a_tick_late(name):
     scheme = timer_class(name)
@@ -194,8 +219,13 @@ def test_by_default_a_connection_is_idle_at_the_first_whole_second_after_thirty(
     assert detector.advance(31) == ["a"]
 
 
-@pytest.mark.parametrize(("timeout", "wheel"), [(1, 4), (100, 128), (126, 256), (10**9, 4096)])
+@pytest.mark.parametrize(
+    ("timeout", "wheel"),
+    [(1, 4), (100, 128), (126, 256), (4093, 4096), (4094, 128), (10**6, 1024), (10**9, 4096)],
+)
 def test_the_wheel_holds_the_timeout(timeout, wheel, monkeypatch):
+    """In one level, or in two."""
+    assert wheel > timeout or wheel**2 > timeout or wheel == 4096
     wheels = []
     monkeypatch.setattr(
         idle_detector, "HierarchicalWheel", lambda **given: wheels.append(given) or CascadingWheel()
