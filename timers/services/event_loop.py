@@ -196,7 +196,8 @@ class _WheelLoop(asyncio.AbstractEventLoop):
         finally:
             self._passing = former
         if self.debugging and (places := getattr(handle, "_source_traceback", None)):
-            del places[-2:]  # frames of ours
+            while places and places[-1].filename == __file__:  # more of them on uvloop
+                places.pop()
         return handle
 
     def _call_at(self, when: float, callback: Any, args: Any, context: Context | None) -> Any:

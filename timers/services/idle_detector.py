@@ -43,14 +43,14 @@ class IdleDetector:
 
     Keys are any hashable values; equal ones are one key, as in a dict. Arrays of integers are the
     fastest; they need 16 bytes for each integer up to the largest key below 2**24. Times are
-    seconds, and the clock starts at 0. A connection that
-    was last touched at time t falls idle at the first tick that is not before t + `timeout`.
-    Its timer is armed again for the rest of the timeout when it fires. Not thread-safe.
+    seconds, and the clock starts at 0. A connection that was last touched at time t falls idle at
+    the first tick that is not before t + `timeout`. Its timer is armed again for the rest of the
+    timeout when it fires. Not thread-safe.
 
     `timer` is any empty timer at time 0, of the registry or one of your own; the detector owns it
     from now on. One unit of it is a tick. By default it is a hierarchical wheel with room for the
-    timeout in its lowest level, or above 4096 ticks in two levels. With a timer that rounds up, idle connections
-    are reported later; no timer reports them early.
+    timeout in its lowest level, or above 4096 ticks in two levels. With a timer that rounds up,
+    idle connections are reported later; no timer reports them early.
 
     Often a scan of an array or a dict costs less: see docs/services.md.
 

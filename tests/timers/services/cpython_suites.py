@@ -44,19 +44,25 @@ def on_a_wheel(base):
 
 
 def recording(test_loop):
-    """The loop of the tests, whose time jumps, records the moments for which calls are asked: those
-    of the tests, and not that of the loop's own alarm.
+    """The loop of the tests, whose time jumps, records the moments for which the tests ask for
+    calls, and not those for which the wheel's loop asks its base.
     """
 
     class Recording(test_loop):
-        def _call_at(self, when, *call):
-            self._timers.append(when)
-            return super()._call_at(when, *call)
-
         def call_at(self, when, callback, *args, context=None):
-            asked = len(self._timers) + (callback is not self._passing)
-            handle = super().call_at(when, callback, *args, context=context)
-            del self._timers[asked:]
+            if callback is not self._passing:
+                self._timers.append(when)
+            return super().call_at(when, callback, *args, context=context)
+
+        def call_later(self, delay, callback, *args, context=None):
+            if callback is not self._passing:
+                self._timers.append(self.time() + delay)
+            return super().call_later(delay, callback, *args, context=context)
+
+        def _pass(self, *call, context=None):
+            recorded = len(self._timers)
+            handle = super()._pass(*call, context=context)
+            del self._timers[recorded:]
             return handle
 
     return Recording

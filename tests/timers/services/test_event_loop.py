@@ -68,6 +68,19 @@ def test_the_tests_of_tasks_pass():
     assert scheduled > 1000
 
 
+@pytest.mark.parametrize("module", ["asyncio", "uvloop"])
+def test_in_debug_mode_a_call_remembers_who_asked_for_it(module):
+    base = getattr(pytest.importorskip(module), "SelectorEventLoop", None)
+    base = base or pytest.importorskip(module).Loop
+    with closing(wheel_event_loop(base=base)()) as loop:
+        loop.set_debug(True)
+        now = loop.time()
+        for delay in (0, 0.001, 1):
+            for handle in (loop.call_later(delay, print), loop.call_at(now + delay, print)):
+                assert handle._source_traceback[-1].filename == __file__, (delay, handle)
+                handle.cancel()
+
+
 def run_suite(suite, base="asyncio"):
     """How many tests ran, how many calls were in a timer, the tests that failed, and why."""
     command = [sys.executable, "-m", "tests.timers.services.cpython_suites", suite, base]
