@@ -56,7 +56,8 @@ def test_no_test_of_cpython_fails_on_uvloop_that_passes_without_the_wheel(suite)
     plain_tests, _, plain_failed, _ = run_suite(suite, "plain uvloop")
     assert set(failed) <= set(plain_failed), report
     assert tests == plain_tests > 0
-    assert scheduled > 0 or suite == "test_server"
+    # Those of servers ask for no calls, and those of events for calls that are due at once.
+    assert scheduled > 0 or suite in ("test_server", "test_events")
 
 
 @pytest.mark.slow
