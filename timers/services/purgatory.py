@@ -197,10 +197,12 @@ class Purgatory:
                 if watchers is None:
                     return 0
                 claimed = _claim(watchers, claim)
+                all_wait = len(claimed) == len(watchers)
             completed = self._try_claimed(claim, claimed, self._report)
         finally:
             claim.clear()
-        self._drop_completed([key])
+        if completed or not all_wait:
+            self._drop_completed([key])
         return completed
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
