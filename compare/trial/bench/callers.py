@@ -45,8 +45,11 @@ SERVICE_SIZES = (1_000, 10_000, 100_000)  # a call of a service takes 220 bytes 
 BATCH = 100  # timers in a call of a batch form
 NEAREST, FARTHEST = 2_000, 62_000  # units from the start to the deadlines of pending timers
 WINDOW, OPENS = 50, 1_500  # units in which pending timers fire, at most; and the first of them
-SOON = 20  # units: the longest delay of the timers that fire in a service
-WAKES, ALONE = 20, 0.0012  # wake-ups in a sample, and seconds from one to the next
+FIRST, LAST = 11, 30  # units: the delays of the timers that fire in a service
+WAKES, ALONE = 10, 0.0112
+"""Wake-ups in a sample, and seconds from one to the next. These delays, as those from FIRST on, are
+longer than `timers.services.event_loop.SHORT_S`: a wheel's loop leaves shorter ones to its base.
+"""
 FILLED_AT_ONCE = 1_000
 SLOWEST_START = 10e-6  # CPU seconds for each of the last RECENT timers that fill a timer
 RECENT = 10_000
@@ -346,12 +349,12 @@ class _CallbackCaller:
 
     def fires(self, plan: Plan) -> tuple[float, int]:
         """See Caller."""
-        seconds = (np.linspace(1, SOON, plan.fires) / 1_000).tolist()
+        seconds = (np.linspace(FIRST, LAST, plan.fires) / 1_000).tolist()
 
         def work(end: Callable[[], object]) -> None:
             for delay in seconds:
                 self._schedule(delay, _nothing)
-            self._schedule((SOON + 1) / 1_000, end)
+            self._schedule((LAST + 1) / 1_000, end)
 
         started = self._clock()
         self._run(work)

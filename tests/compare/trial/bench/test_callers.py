@@ -1,6 +1,7 @@
 """What the callers measure, with work that is counted or a clock that stands in for time."""
 
 import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -214,7 +215,7 @@ def test_a_wake_up_is_what_a_call_costs_more_alone_than_among_many(monkeypatch):
             pass
 
     plan = Plan(200, 100, 0)
-    monkeypatch.setattr(callers, "SOON", 1)
+    monkeypatch.setattr(callers, "LAST", callers.FIRST)
     host = Host("asyncio", (LOOP,), Made, 0, 0)
     costs = measure(LOOP, host, plan)
     calls = plan.fires + 1  # that which ends it comes at a moment of its own
@@ -222,6 +223,26 @@ def test_a_wake_up_is_what_a_call_costs_more_alone_than_among_many(monkeypatch):
     lone = 1e9 * (40e-6 + 90e-9)
     assert costs.step == pytest.approx(max(lone - costs.fire, 0), abs=1)
     assert costs.pair == 0
+
+
+def test_calls_that_fire_on_a_wheels_loop_enter_its_timer():
+    """The loop leaves short delays to its base, whose heap would be measured instead."""
+    made = callers.wheel_loop_caller(contestant("cascading-wheel"), Plan(20, 10, 0))
+    with closing(made):
+        seen, wheel = [], made._loop.wheel
+        schedule = made._schedule
+
+        def recorded(delay, callback):
+            before = len(wheel)
+            call = schedule(delay, callback)
+            seen.append(len(wheel) - before)
+            return call
+
+        made._schedule = recorded
+        made.steps(1)
+        made.fires(Plan(20, 10, 0))
+    assert len(seen) > callers.WAKES
+    assert set(seen) == {1}
 
 
 def test_fewer_samples_if_all_would_take_longer_than_their_share_of_the_budget():
