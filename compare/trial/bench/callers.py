@@ -16,6 +16,7 @@ the process. The garbage collector is off meanwhile, as in `timeit`.
 
 import asyncio
 import importlib.util
+import itertools
 import math
 import threading
 import time
@@ -46,9 +47,10 @@ BATCH = 100  # timers in a call of a batch form
 NEAREST, FARTHEST = 2_000, 62_000  # units from the start to the deadlines of pending timers
 WINDOW, OPENS = 50, 1_500  # units in which pending timers fire, at most; and the first of them
 FIRST, LAST = 11, 30  # units: the delays of the timers that fire in a service
-WAKES, ALONE = 10, 0.0112
-"""Wake-ups in a sample, and seconds from one to the next. These delays, as those from FIRST on, are
-longer than `timers.services.event_loop.SHORT_S`: a wheel's loop leaves shorter ones to its base.
+WAKES, ALONE = 30, 0.0012  # wake-ups in a sample, and seconds from one to the next
+WAITING = 10  # calls that wait for theirs
+"""So each waits for 12 ms. As the delays from FIRST on, that is longer than what a wheel's loop
+leaves to its base, `timers.services.event_loop.SHORT_S`.
 """
 FILLED_AT_ONCE = 1_000
 SLOWEST_START = 10e-6  # CPU seconds for each of the last RECENT timers that fill a timer
@@ -332,16 +334,18 @@ class _CallbackCaller:
 
     def steps(self, count: int) -> float:
         """See Caller: of calls that fire alone. WAKES of them, in real time, stand for all."""
-        calls = iter(range(WAKES))
+        fired = itertools.count(1)
 
         def work(end: Callable[[], object]) -> None:
             def alone() -> None:
-                if next(calls, None) is None:
+                number = next(fired)
+                if number <= WAKES - WAITING:
+                    self._schedule(WAITING * ALONE, alone)
+                elif number == WAKES:
                     end()
-                else:
-                    self._schedule(ALONE, alone)
 
-            alone()
+            for k in range(WAITING):
+                self._schedule((WAITING + k) * ALONE, alone)
 
         started = self._clock()
         self._run(work)
