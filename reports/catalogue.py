@@ -429,6 +429,41 @@ def _of_peers(
     return Table(name, caption, facets, entries, note, chosen=choice | dict(chosen or {}))
 
 
+def threads(summary: Summary) -> Table:
+    """Timers that several threads use at once, and why one was not timed."""
+    found = {
+        key: estimate
+        for key, estimate in summary.figures.items()
+        if key.subject.startswith(THREADS)
+    }
+    subjects: dict[str, Subject] = {each.label: each for each in summary.peers}
+    entries: dict[Subject, dict[Heading, Entry]] = {}
+    for key, estimate in sorted(found.items(), key=lambda item: item[0].subject):
+        timer = subjects.setdefault(key.contestant, Measured(key.contestant))
+        heading = (key.subject.removeprefix(THREADS), metric_named(key.metric).heading)
+        statistic = "range" if key.metric in _THREADS_TIMED else "median"
+        entries.setdefault(timer, {})[heading] = cell(statistic, key.metric, estimate)
+    for key, reason in summary.failures.items():
+        if key.subject.startswith(THREADS):
+            timer = subjects.setdefault(key.contestant, Measured(key.contestant))
+            heading = (key.subject.removeprefix(THREADS), metric_named(_THREADS_TIMED[0]).heading)
+            entries.setdefault(timer, {})[heading] = Entry("", f"not timed: {reason}", value=LAST)
+    size = max((key.size or 0 for key in found), default=0)
+    return Table(
+        "threads",
+        f"Several threads, {formats.size(size)} pending",
+        ("threads", "figure"),
+        entries,
+        "Times are those of an operation: half are cancels and half are starts. CPU time is that "
+        "of all threads, with the one that drives. Lost: a timer that neither came out nor was "
+        "cancelled. Doubled: one that came out twice, or although its cancel succeeded.",
+        of="timer",
+        chosen={"threads": max(key.subject for key in found).removeprefix(THREADS)} if found else {},
+    )
+
+
+_THREADS_TIMED = ("threads_cpu", "threads_wall")
+
 # ---- workloads and traces
 
 _COUNTS = (
@@ -737,7 +772,7 @@ SECTIONS: Mapping[str, Item] = {
         controls="load.html",
     ),
     "callers": Item("What a program pays", callers_lead, (callers, services)),
-    "peers": Item("Timers of other languages", peers_lead, (peers, peer_times, peer_singles)),
+    "peers": Item("Timers of other languages", peers_lead, (peers, peer_times, peer_singles, threads)),
     "workloads": Item(
         "Whole workloads: time and precision",
         "Recorded or generated traffic, replayed from the first operation to the last expiry. A "

@@ -440,7 +440,8 @@ def figures_of(*runs: Run) -> Summary:
         failures |= {
             Key(row.contestant, row.subject, row.size, row.metric): row.note or ""
             for row in rows
-            if row.subject in (OVERLOAD, MEMORY, *CALLERS) and row.value is None
+            if row.value is None
+            and (row.subject in (OVERLOAD, MEMORY, *CALLERS) or row.subject.startswith(THREADS))
         }
     for source in sources:
         for key, time in where(figures, subject=source.name, metric="replay_time").items():

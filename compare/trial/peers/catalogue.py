@@ -80,7 +80,7 @@ PYTHON, C, CPP, JAVA, JAVASCRIPT, RUST, GO = LANGUAGES = (
         "main.cpp",
         "peer.hpp",
         {"g++": "apt-get install g++"},
-        [["g++", "-std=c++20", "-O3", "-march=native", "-o", "peer", "main.cpp"]],
+        [["g++", "-std=c++20", "-O3", "-march=native", "-pthread", "-o", "peer", "main.cpp"]],
     ),
     Language(
         "Java",

@@ -35,6 +35,8 @@ from compare.trial.peers.protocol import (
     parse_description,
     parse_times,
 )
+from compare.trial.peers.threads import Calls
+from timers.arrays import Int64s
 
 DEFAULT_TIMEOUT = 60.0  # seconds for one command of a peer
 ROUNDS, WARM_UP = 7, 5
@@ -78,11 +80,7 @@ class Peer:
         with self._tape_file(tape, id_space, unit, (0,)) as path:
             out = path.with_name("out")
             self._run("check", str(path), str(out))
-            data = self._rows(out, tape.time.size)
-        if len(data) % (8 * _COLUMNS):
-            raise self._error(f"check wrote {len(data)} bytes, which are not whole rows")
-        rows = np.frombuffer(data, "<i8").astype(np.int64).reshape(-1, _COLUMNS)
-        return Delivery(*(np.ascontiguousarray(column) for column in rows.T))
+            return Delivery(*self._columns(out, tape.time.size))
 
     def first_fault(self, tape: Tape, id_space: int) -> Fault | None:
         """Check the peer on a tape; return its first fault, or None. Raises PeerError."""
@@ -131,6 +129,42 @@ class Peer:
                     f" {line.operations} operations"
                 )
         return times
+
+    def threads(
+        self,
+        tape: Tape,
+        id_space: int,
+        threads: int,
+        *,
+        phases: Sequence[int] = (0,),
+        rounds: int = 1,
+        warm_up: int = 0,
+        record: bool = False,
+    ) -> tuple[list[PhaseTime], Calls | None]:
+        """Let producers do a tape of starts and cancels in real time; a unit is a millisecond.
+
+        With `record`, also returns the calls of the last round, whose times then have two readings
+        of the clock in each call. Raises PeerError.
+        """
+        given = {"--threads": threads, "--rounds": rounds, "--warm-up": warm_up}
+        words = [word for name, value in given.items() for word in (name, str(value))]
+        with self._tape_file(tape, id_space, "ms", phases) as path:
+            out = path.with_name("out")
+            words += ["--out", str(out)] if record else []
+            text = self._run("threads", str(path), *words)
+            calls = Calls(*self._columns(out, tape.time.size)) if record else None
+        try:
+            return parse_times(text, rounds, len(phases)), calls
+        except (ValueError, RecursionError) as error:
+            raise self._error(f"threads: {reason(error)}") from None
+
+    def _columns(self, out: Path, operations: int) -> list[Int64s]:
+        """The columns of the rows that the peer wrote."""
+        data = self._rows(out, operations)
+        if len(data) % (8 * _COLUMNS):
+            raise self._error(f"check wrote {len(data)} bytes, which are not whole rows")
+        rows = np.frombuffer(data, "<i8").astype(np.int64).reshape(-1, _COLUMNS)
+        return [np.ascontiguousarray(column) for column in rows.T]
 
     def _rows(self, out: Path, operations: int) -> bytes:
         """The bytes of the rows, if the peer has left a file of its own in the place of OUT.
