@@ -22,7 +22,7 @@ from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.replay.ticks import Ticks
 from compare.trial.results.metrics import METRICS, REPEATED, TIMED, is_counter
-from compare.trial.results.schema import MEMORY, OVERLOAD
+from compare.trial.results.schema import MEMORY, OVERLOAD, THREADS
 from compare.trial.results.store import (
     CLAIMS,
     PURGATORY,

@@ -82,7 +82,7 @@ class ThreadsBench:
                     continue
                 progress(f"threads of {entry.name}")
                 peer = entry.peer(self.timeout)
-                if all([self._judge(entry.name, peer, count, tape, first) for count in COUNTS]):
+                if all(self._judge(entry.name, peer, count, tape, first) for count in COUNTS):
                     kept[entry.name] = entry, peer
             except PeerError as error:
                 self._fail(entry.name, COUNTS[0], str(error).removeprefix(f"{entry.name}: "))
@@ -100,9 +100,7 @@ class ThreadsBench:
                     spent[name].append(time.perf_counter() - started)
         store(self.tasks[0], self.rows)
 
-    def _judge(
-        self, name: str, peer: Peer, count: int, tape: Tape, first: Sequence[int]
-    ) -> bool:
+    def _judge(self, name: str, peer: Peer, count: int, tape: Tape, first: Sequence[int]) -> bool:
         """Store what a recorded run shows, and say whether it is right."""
         _, calls = peer.threads(tape, id_space_of(tape), count, phases=first, record=True)
         assert calls is not None
@@ -133,4 +131,6 @@ class ThreadsBench:
             self.rows += rows_of(entry.name, subject_of(count), each, self.size, repeat)
 
     def _fail(self, name: str, count: int, problem: str) -> None:
-        self.rows.append(Row(name, subject_of(count), self.size, COST, None, None, problem))
+        self.rows.append(
+            Row(name, subject_of(count), self.size, COST, None, None, f"failed: {problem}")
+        )

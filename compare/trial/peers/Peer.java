@@ -6,7 +6,6 @@ import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -429,11 +428,17 @@ public final class Peer {
         long sum = 0;
         try (var folders = Files.newDirectoryStream(tasks)) {
             for (Path task : folders)
-                if (!task.endsWith(own)) sum += Long.parseLong(Files.readString(task.resolve("schedstat")).split(" ")[0]);
-        } catch (NoSuchFileException ended) { // a thread, while its folder was read
-            return othersCpuTime();
+                if (!task.endsWith(own)) sum += cpuTime(task);
         }
         return sum;
+    }
+
+    private static long cpuTime(Path task) {
+        try {
+            return Long.parseLong(Files.readString(task.resolve("schedstat")).split(" ")[0]);
+        } catch (IOException ended) { // while its folder was read
+            return 0;
+        }
     }
 
     private static long resident(String field) throws IOException {
