@@ -373,7 +373,8 @@ def peers_lead(summary: Summary) -> str:
         "timers. Each peer was first checked, and one that disagrees was not timed. For expiry, "
         "the clock moves unit by unit until all timers have fired. A turn is a new process, in "
         "which one round counts. Rounds before it warm up: as many as have a million operations "
-        "in Java and JavaScript, which compile while they run, and one in other languages. "
+        "in Java and JavaScript, which compile while they run, and one in other languages. Java "
+        "collects its garbage before a round, which pays for its own. "
         "Nothing is batched: a peer calls its structure once for each operation, from a loop in "
         "its own language, and the project's timers run in the compiled loop of a replay. The "
         "clock is the CPU time of the process, read before and after a phase; for the project's "
@@ -741,11 +742,11 @@ def _traits(timer: StoredContestant) -> Row:
     if traits["tick"] is not None:
         shown["tick"] = traits["tick"]
     parameters = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
-    fires, order = traits["due_at"], traits["order"]
+    fires = traits["due_at"]
     exact = traits["exact_next_expiry"]
     texts: dict[Heading, str] = {
         (_DOES, "fires at"): fires if timer.exact else f"{fires}. Here: {timer.precision}.",
-        (_DOES, "order within one unit"): "first armed, first fired" if order == "fifo" else order,
+        (_DOES, "order within one unit"): traits["order_text"],
         (_DOES, "horizon"): traits["horizon"],
         (_DOES, "over empty time"): traits["jumps"],
         (_DOES, "deviations"): "; ".join(traits["deviations"]) or "none",
