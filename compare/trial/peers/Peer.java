@@ -391,6 +391,7 @@ public final class Peer {
         Arrays.fill(rows, 1);
         long before = resident("VmRSS:"), memory = -1;
         for (int round = -warmUp; round < rounds; round++) {
+            System.gc(); // a round pays for collections that its own garbage causes
             Run<H> run = new Run<>(make, tape, early, rows);
             for (int phase = 0; phase <= tape.first.length; phase++) {
                 boolean drains = phase == tape.first.length;
