@@ -71,7 +71,7 @@ def test_peers_are_shown_with_what_is_known_or_the_reason(compared, called):
 def test_their_times_are_beside_each_other(compared):
     table = peer_times(compared)
     row = table.rows[LATER]
-    assert row[formats.size(10_000), "hold [ns]"].value == 10_121
+    assert row[formats.size(10_000), "hold [ns]"].value == 10_131
     assert "–" in row[formats.size(1_000), "hold [ns]"].detail  # the range
     assert row[formats.size(1_000), "memory [B]"].value == 41
     assert WRONG not in table.rows
@@ -82,7 +82,7 @@ def test_quantiles_of_single_operations(compared):
     table = peer_singles(compared)
     quantiles = [heading[2] for heading in table.headings][: len(SINGLE)]
     assert quantiles == ["p50", "p90", "p99", "p99.9", "greatest"]
-    assert table.rows[FAST][formats.size(1_000), "expiry", "p99.9"].value == pytest.approx(1_030.4)
+    assert table.rows[FAST][formats.size(1_000), "expiry", "p99.9"].value == pytest.approx(1_040.4)
 
 
 def test_a_program_in_another_language_may_get_one_of_its_peers(compared, called):
