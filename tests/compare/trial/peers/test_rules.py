@@ -11,7 +11,7 @@ from compare.trial.oracle.deliveries import FAULTS
 from compare.trial.peers import check
 from compare.trial.peers.check import check_peer
 from compare.trial.peers.run import Peer
-from tests.compare.trial.peers import wrong_list
+from tests.compare.trial.peers import wrong_list, wrong_services
 from tests.compare.trial.peers.test_check import InProcess, _small  # noqa: F401  # a fixture
 
 WITHOUT = {
@@ -82,3 +82,5 @@ def test_the_table_in_the_docs_has_every_wrong_timer():
         for fault, rule in rules.items():
             row = f"| {language} | {wrong_list.says(language, fault)} | {rule} | "
             assert row in text, row
+    for fault, rule in wrong_services.RULES.items():
+        assert f"| Python, threads | {wrong_services.CLASSES[fault].__doc__} | {rule} | |" in text
