@@ -104,7 +104,7 @@ def text_of(verdict: "Verdict") -> str:
 
     described = verdict.description
     library = f", {described.library_text}" if described.library_text else ""
-    lines = [f"{described.name} ({described.language}{library}): {described.rounding.text}"]
+    lines = [f"{described.name} ({described.language}{library}): {described.fires}"]
     if verdict.tried:
         counts = {kind: number for kind, number in verdict.tried.items() if kind != "growth"}
         tried = ", ".join(plural(number, kind) for kind, number in counts.items())

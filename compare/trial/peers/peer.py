@@ -365,8 +365,8 @@ def run_peer(
             case ["threads", path, *options] if serve and len(options) % 2 == 0:
                 words = dict(zip(options[::2], options[1::2], strict=True))
                 tape, place = Tape(path), words.get("--out")
-                for number in range(-int(words.get("--warm-up", 0)), int(words["--rounds"])):
-                    threads = int(words["--threads"])
+                for number in range(-int(words.get("--warm-up", 0)), int(words.get("--rounds", 1))):
+                    threads = int(words.get("--threads", 2))
                     run = Producers(serve(), tape, threads, records=place is not None)
                     for line in times(run, tape, None):
                         if number >= 0:

@@ -77,7 +77,7 @@ def markdown(verdict: Verdict) -> str:
         "| | |",
         "|---|---|",
         f"| timer | {_cell(described.scheme)}, {_cell(described.language)} |",
-        f"| fires | {described.rounding.text}; order {described.order} |",
+        f"| fires | {described.fires}; order {described.order} |",
         *(f"| {kind}s | {number:,} |" for kind, number in verdict.tried.items()),
         f"| skipped | {len(verdict.skipped):,} |",
         *(

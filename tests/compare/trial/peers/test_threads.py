@@ -1,6 +1,7 @@
 """Runs with threads: what is wrong in every order of the calls is found, and nothing else."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -153,11 +154,30 @@ def test_the_command_says_what_is_wrong_without_a_tape(capsys, tmp_path):
     report = tmp_path / "check.md"
     assert main(["check", "--markdown", str(report), "--", *words]) == 1
     out = capsys.readouterr().out
+    assert out.startswith("early (Python): in real time\n")
     assert "fault       with 1 producers, a timer came out more than a unit too early:\n" in out
     assert "operation  id" not in out
     assert "| threaded runs | 1 |" in report.read_text()
     assert main(["check", "--json", "--", *words]) == 1
     assert json.loads(capsys.readouterr().out)["failure"]["tape"] == []
+
+
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [
+        ("import os, sys; os.symlink('/dev/zero', sys.argv[-1])", "threads has put a link in the"),
+        ("import sys; open(sys.argv[-1], 'wb').write(bytes(33))", "threads wrote 33 bytes, which"),
+        ("print('{}')", "threads wrote no rows: No such file"),
+        ("import time; time.sleep(100)", "threads did not end in 0.5 s"),
+        ("import sys; open(sys.argv[-1], 'w')", "threads: time printed 0 lines"),
+    ],
+)
+def test_what_breaks_the_protocol_is_one_line(does, says):
+    tape, first = racing(3, 3)
+    with one_line(PeerError, re.escape(says)):
+        Peer((sys.executable, "-c", does), "x", timeout=0.5 if "sleep" in does else 60.0).threads(
+            tape, id_space_of(tape), 1, phases=first, record=True
+        )
 
 
 def test_a_peer_that_does_not_know_the_command_is_one_line():
