@@ -74,7 +74,9 @@ class Loses(Right):
 
     def start(self, delay, call):
         waiting = self.waiting
-        entry = Entry(time.monotonic() + delay / 1000, call)  # another thread may run meanwhile
+        entry = Entry(time.monotonic() + delay / 1000, call)
+        if delay < 100:
+            time.sleep(0)  # another thread runs
         self.waiting = (*waiting, entry)
         return entry
 
