@@ -14,6 +14,7 @@ from compare.base import formats
 from compare.base.arguments import counts, names
 from compare.trial.bench.threads import COUNTS, ThreadsBench, subject_of
 from compare.trial.peers.catalogue import Entry, entry_named
+from compare.trial.peers.protocol import PeerError
 from compare.trial.peers.run import DEFAULT_TIMEOUT, Peer
 
 PEERS = "cpp-wheel,go-runtime,java-executor,java-kafka,java-netty,java-timer"
@@ -47,6 +48,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
     entries = [entry_named(name) for name in given.peers]
+    for entry in entries:
+        try:
+            entry.build()
+        except PeerError as error:
+            print(error, file=sys.stderr)
     each = Each("cpp-wheel, one for each thread", entry_named("cpp-wheel").language)
     bench = ThreadsBench([*entries, each], given.size[0], given.repeats, 60.0, 0)
     bench.run(lambda step: print(step, file=sys.stderr))

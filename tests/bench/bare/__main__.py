@@ -41,6 +41,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as to:
         for name, (build, run) in PROGRAMS.items():
             entry = entry_named(name)
+            if entry.missing:
+                print(f"{name}: {entry.missing}", file=sys.stderr)
+                continue
+            entry.build()
             subprocess.run(build.format(to=to).split(), cwd=HERE, check=True)
             warm_up = -(-entry.language.warm_up // (size + 2 * HOLD_PAIRS))
             words = [*run.format(to=to).split(), *map(str, (size, HOLD_PAIRS, warm_up))]
