@@ -301,7 +301,11 @@ func threads[H any](t *tape, s service[H], count, rounds, warmUp int, out string
 			if phase < len(t.first) {
 				var group sync.WaitGroup
 				for number := range count {
-					group.Go(func() { produce(number, spans[phase], spans[phase+1]) })
+					group.Add(1)
+					go func() {
+						defer group.Done()
+						produce(number, spans[phase], spans[phase+1])
+					}()
 				}
 				group.Wait()
 			} else { // until all has been called that was not cancelled, or 5 s; then for what is too many
