@@ -145,6 +145,8 @@ def bench(session: nox.Session) -> None:
     session.run("pytest", *programs, *options, *session.posargs)
     wheels = "cascading-wheel,hierarchical-wheel,dense-wheel"
     session.run("python", "-m", "tests.bench.peers", "--peers", "cpp-wheel", "--timers", wheels)
+    session.run("python", "-m", "tests.bench.threads", "--peers", "cpp-wheel")
+    session.run("python", "-m", "tests.bench.bare")
     session.run("python", "-m", "tests.bench.cancels", "--size", "1e5,1e6")
     session.run("python", "-m", "tests.bench.growth")
     session.run("python", "-m", "tests.bench.services")

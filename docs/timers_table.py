@@ -7,14 +7,15 @@ from compare.cli.commands.timers import fires_text
 from timers.registry import names, timer_class
 
 README = Path(__file__).parents[1] / "README.md"
-HEADING = "| class | scheme | fires | parameters |\n|---|---|---|---|\n"
+HEADING = "| class | scheme | fires | equal deadlines | parameters |\n|---|---|---|---|---|\n"
 
 
 def row(name: str) -> str:
     """The row of a registered timer, with its default parameters."""
     cls = timer_class(name)
     parameters = ", ".join(f"`{key}` ({value})" for key, value in cls.traits.defaults.items())
-    cells = f"`{cls.__name__}`", cls.traits.scheme, fires_text(cls.traits), parameters or "-"
+    fires = fires_text(cls.traits), cls.traits.order_text
+    cells = f"`{cls.__name__}`", cls.traits.scheme, *fires, parameters or "-"
     return f"| {' | '.join(cells)} |\n"
 
 

@@ -15,18 +15,37 @@ from compare.trial.bench.idle import TICKS
 from compare.trial.bench.peers import MEMORY as PEER_MEMORY
 from compare.trial.bench.peers import METRIC, SINGLE, SUBJECTS
 from compare.trial.bench.task import HOLD
+from compare.trial.bench.threads import OWN
 from compare.trial.replay.engine import OPERATIONS_AT_ONCE
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import LATENCIES, is_counter
 from compare.trial.results.metrics import metric as metric_named
-from compare.trial.results.schema import IDLE, MEMORY, TAILS
+from compare.trial.results.schema import IDLE, MEMORY, TAILS, THREADS
 from reports import changes, claims, method, overload, purgatory, timeouts
 from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
 from reports.select import pivot, where
 from reports.statistics import Estimate
-from reports.summary import Measured, StoredContestant, StoredSource, Subject, Summary
-from reports.tables import NOTHING, Entry, Heading, Row, Section, Table, cell, cells, plain_row
+from reports.summary import (
+    Measured,
+    StoredContestant,
+    StoredPeer,
+    StoredSource,
+    Subject,
+    Summary,
+)
+from reports.tables import (
+    LAST,
+    NOTHING,
+    Entry,
+    Heading,
+    Row,
+    Section,
+    Table,
+    cell,
+    cells,
+    plain_row,
+)
 
 BOLD = "Bold: the fastest exact timer, and exact timers tied with it."
 MEDIAN = "median [ns]"
@@ -352,8 +371,16 @@ def peers_lead(summary: Summary) -> str:
     text = (
         "The same tapes in other languages: CPU time per operation, in turns with the project's "
         "timers. Each peer was first checked, and one that disagrees was not timed. For expiry, "
-        "the clock moves unit by unit until all timers have fired. Single operations were timed "
-        "on their own, with one reading of the clock in each: for expiry, a step of the clock."
+        "the clock moves unit by unit until all timers have fired. A turn is a new process, in "
+        "which one round counts. Rounds before it warm up: as many as have a million operations "
+        "in Java and JavaScript, which compile while they run, and one in other languages. Java "
+        "collects its garbage before a round, which pays for its own. "
+        "Nothing is batched: a peer calls its structure once for each operation, from a loop in "
+        "its own language, and the project's timers run in the compiled loop of a replay. The "
+        "clock is the CPU time of the process, read before and after a phase; for the project's "
+        "timers, that of the thread. Single operations were timed on their own, by the monotonic "
+        "clock, with one reading in each: for expiry, a step of the clock. With several threads, "
+        "timers run in real time, and each was first judged by the interval of each call."
     )
     return " ".join([text, *(["Not timed:"] if missing else []), *missing])
 
@@ -428,6 +455,46 @@ def _of_peers(
     choice = {"size": _largest(sizes)} if sizes else {}
     return Table(name, caption, facets, entries, note, chosen=choice | dict(chosen or {}))
 
+
+def threads(summary: Summary) -> Table:
+    """Timers that several threads use at once, and why one was not timed."""
+    keys = [key for key in (*summary.figures, *summary.failures) if key.subject.startswith(THREADS)]
+    names = {key.contestant for key in keys}
+    known: list[Measured | StoredPeer] = [Measured(OWN), *summary.peers]
+    subjects: dict[str, Subject] = {each.label: each for each in known if each.label in names}
+    entries: dict[Subject, dict[Heading, Entry]] = {each: {} for each in subjects.values()}
+    for subject in sorted({key.subject for key in keys}):
+        for metric, statistic in _THREADED.items():
+            heading = (subject.removeprefix(THREADS), metric_named(metric).heading)
+            at = {"subject": subject, "metric": metric}
+            for label, estimate in pivot(where(summary.figures, **at), "contestant").items():
+                entries[subjects[label]][heading] = cell(statistic, metric, estimate)
+            for label, reason in pivot(where(summary.failures, **at), "contestant").items():
+                entries[subjects[label]][heading] = Entry("", f"not timed: it {reason}", value=LAST)
+    counts = [*dict.fromkeys(heading[0] for row in entries.values() for heading in row)]
+    return Table(
+        "threads",
+        f"Several threads, {formats.size(max((key.size or 0 for key in keys), default=0))}",
+        ("threads", "figure"),
+        entries,
+        "Half of the operations are starts and half are cancels. CPU time is that of all threads, "
+        "with the one that drives; wall time is until all are done, divided by their number. Lost: "
+        "neither came out nor was cancelled. Doubled: came out twice, or though its cancel "
+        "succeeded. Oversubscribed: more threads than cores.",
+        of="timer",
+        chosen={"threads": counts[-1]} if counts else {},
+    )
+
+
+_THREADED = {
+    "threads_cpu": "range",
+    "threads_wall": "range",
+    "threads_start_p99": "median",
+    "threads_late_p99": "median",
+    "threads_lost": "median",
+    "threads_doubled": "median",
+}
+"""The metrics of timers that several threads use, with the statistic of each."""
 
 # ---- workloads and traces
 
@@ -675,11 +742,11 @@ def _traits(timer: StoredContestant) -> Row:
     if traits["tick"] is not None:
         shown["tick"] = traits["tick"]
     parameters = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
-    fires, order = traits["due_at"], traits["order"]
+    fires = traits["due_at"]
     exact = traits["exact_next_expiry"]
     texts: dict[Heading, str] = {
         (_DOES, "fires at"): fires if timer.exact else f"{fires}. Here: {timer.precision}.",
-        (_DOES, "order within one unit"): "first armed, first fired" if order == "fifo" else order,
+        (_DOES, "order within one unit"): traits["order_text"],
         (_DOES, "horizon"): traits["horizon"],
         (_DOES, "over empty time"): traits["jumps"],
         (_DOES, "deviations"): "; ".join(traits["deviations"]) or "none",
@@ -737,7 +804,9 @@ SECTIONS: Mapping[str, Item] = {
         controls="load.html",
     ),
     "callers": Item("What a program pays", callers_lead, (callers, services)),
-    "peers": Item("Timers of other languages", peers_lead, (peers, peer_times, peer_singles)),
+    "peers": Item(
+        "Timers of other languages", peers_lead, (peers, peer_times, peer_singles, threads)
+    ),
     "workloads": Item(
         "Whole workloads: time and precision",
         "Recorded or generated traffic, replayed from the first operation to the last expiry. A "

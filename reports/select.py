@@ -1,7 +1,7 @@
 """Queries of the table of results: rows become estimates, which are selected and pivoted."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from compare.trial.results.schema import Row
 from reports.statistics import Estimate
@@ -17,6 +17,7 @@ class Key(NamedTuple):
 
 
 Selection = Mapping[Key, Estimate]
+Value = TypeVar("Value")
 
 
 def estimates(rows: Iterable[Row]) -> dict[Key, Estimate]:
@@ -41,8 +42,8 @@ def estimates(rows: Iterable[Row]) -> dict[Key, Estimate]:
     return {key: Estimate.of(values, wholes.get(key)) for key, values in samples.items()}
 
 
-def where(selection: Selection, **columns: Any) -> dict[Key, Estimate]:
-    """Select estimates whose keys have these values; a set or tuple allows several.
+def where(selection: Mapping[Key, Value], **columns: Any) -> dict[Key, Value]:
+    """Select what has these values in its key; a set or tuple allows several.
 
     >>> where({Key("a", "hold", 10, "time"): Estimate.of([7.0])}, metric="time", size=(1, 2))
     {}
@@ -59,7 +60,7 @@ def where(selection: Selection, **columns: Any) -> dict[Key, Estimate]:
     return {key: estimate for key, estimate in selection.items() if matches(key)}
 
 
-def pivot(selection: Selection, *columns: str) -> dict[Any, Any]:
+def pivot(selection: Mapping[Key, Any], *columns: str) -> dict[Any, Any]:
     """Nest mappings: one level for each of these columns of a key.
 
     >>> pivot({Key("a", "hold", 10, "time"): 7.0}, "contestant", "size")

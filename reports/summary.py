@@ -22,7 +22,7 @@ from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.replay.ticks import Ticks
 from compare.trial.results.metrics import METRICS, REPEATED, TIMED, is_counter
-from compare.trial.results.schema import MEMORY, OVERLOAD
+from compare.trial.results.schema import MEMORY, OVERLOAD, THREADS
 from compare.trial.results.store import (
     CLAIMS,
     PURGATORY,
@@ -440,7 +440,8 @@ def figures_of(*runs: Run) -> Summary:
         failures |= {
             Key(row.contestant, row.subject, row.size, row.metric): row.note or ""
             for row in rows
-            if row.subject in (OVERLOAD, MEMORY, *CALLERS) and row.value is None
+            if row.value is None
+            and (row.subject in (OVERLOAD, MEMORY, *CALLERS) or row.subject.startswith(THREADS))
         }
     for source in sources:
         for key, time in where(figures, subject=source.name, metric="replay_time").items():

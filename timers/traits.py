@@ -145,9 +145,21 @@ class Traits:
     #: the reach of the structure itself, and the place of later timers
     horizon: str = "none: any deadline"
     deviations: tuple[str, ...] = ()  #: from the original
+    #: what is seen of equal deadlines where the order is unspecified, to rely on at one's own risk
+    ties: str = ""
     #: whether it keeps the contract's rules for interruptions; if not, it refuses any call that a
     #: finalizer or signal handler makes in the middle of another
     interruptible: bool = True
+
+    @property
+    def order_text(self) -> str:
+        """The order within a unit, in words.
+
+        >>> from timers import DenseWheel
+        >>> DenseWheel.traits.order_text
+        'newest first'
+        """
+        return "in arming order" if self.order == "fifo" else self.ties or "in any order"
 
     @property
     def defaults(self) -> Parameters:

@@ -177,6 +177,7 @@ def traits_of(label: str) -> dict[str, Any]:
         "lateness_low": low,
         "lateness_high": high,
         "order": "fifo" if label == "delay-queue" else "unspecified",
+        "order_text": f"the order_text of {label}",
         "exact_next_expiry": label == "cascading-wheel",
         "costs": [f"schedule of {label}", f"tick of {label}"],
         "deviations": [f"this of {label}", f"that of {label}"] if "tick" in label else [],

@@ -253,11 +253,11 @@ def test_schemes(distinct):
         tick = "100ms" if label == "hashed-wheel" else contestant.traits["settings"].get("tick")
         assert texts.pop("scheme") == Entry(f"the scheme {traits}", f"tick {tick}" if tick else "")
         here = "" if contestant.exact else f". Here: {contestant.precision}."
-        fifo, both = label == "delay-queue", f"this {traits}; that {traits}"
+        both = f"this {traits}; that {traits}"
         exact = label == "cascading-wheel"
         assert {trait: entry.text for trait, entry in texts.items()} == {
             "fires at": f"the due_at {traits}{here}",
-            "order within one unit": "first armed, first fired" if fifo else "unspecified",
+            "order within one unit": f"the order_text {traits}",
             "horizon": f"the horizon {traits}",
             "over empty time": f"the jumps {traits}",
             "deviations": both if "tick" in label else "none",

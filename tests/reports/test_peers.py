@@ -7,10 +7,11 @@ import pytest
 from compare.base import formats
 from compare.trial.bench.callers import COMPILED_CODE, METRICS
 from compare.trial.bench.peers import CALLER, MEMORY, METRIC, SINGLE, SUBJECTS
+from compare.trial.bench.threads import OWN
 from compare.trial.results.schema import Row
 from reports.answer import data
-from reports.catalogue import peer_singles, peer_times, peers, section
-from reports.select import estimates
+from reports.catalogue import peer_singles, peer_times, peers, section, threads
+from reports.select import Key, estimates
 from reports.summary import StoredPeer
 
 FACTS = {
@@ -70,7 +71,7 @@ def test_peers_are_shown_with_what_is_known_or_the_reason(compared, called):
 def test_their_times_are_beside_each_other(compared):
     table = peer_times(compared)
     row = table.rows[LATER]
-    assert row[formats.size(10_000), "hold [ns]"].value == 10_121
+    assert row[formats.size(10_000), "hold [ns]"].value == 10_131
     assert "–" in row[formats.size(1_000), "hold [ns]"].detail  # the range
     assert row[formats.size(1_000), "memory [B]"].value == 41
     assert WRONG not in table.rows
@@ -81,7 +82,7 @@ def test_quantiles_of_single_operations(compared):
     table = peer_singles(compared)
     quantiles = [heading[2] for heading in table.headings][: len(SINGLE)]
     assert quantiles == ["p50", "p90", "p99", "p99.9", "greatest"]
-    assert table.rows[FAST][formats.size(1_000), "expiry", "p99.9"].value == pytest.approx(1_030.4)
+    assert table.rows[FAST][formats.size(1_000), "expiry", "p99.9"].value == pytest.approx(1_040.4)
 
 
 def test_a_program_in_another_language_may_get_one_of_its_peers(compared, called):
@@ -101,3 +102,21 @@ def test_a_program_in_another_language_may_get_one_of_its_peers(compared, called
     assert not timer["exact"] and timer["code"] == []
     assert timer["memory"] == {1_000: 41.0, 10_000: 41.0}
     assert answer["callers"][COMPILED_CODE] == own["callers"][COMPILED_CODE]
+
+
+def test_timers_of_several_threads_are_beside_each_other(compared, called):
+    assert not threads(called).rows
+    rows = []
+    for count, subject in enumerate(("threads 1", "threads 4, oversubscribed"), 1):
+        for name in (OWN, "fast"):
+            rows += [Row(name, subject, 1_000, "threads_cpu", k, 100.0 * count + k) for k in (0, 2)]
+            rows.append(Row(name, subject, 1_000, "threads_lost", None, 0.0))
+    key = Key("later", "threads 1", 1_000, "threads_cpu")
+    figures = compared.figures | estimates(rows)
+    table = threads(replace(compared, figures=figures, failures={key: "failed: it doubles"}))
+    assert [subject.label for subject in table.rows] == [OWN, "fast", "later"]
+    four = table.rows[FAST]["4, oversubscribed", "CPU time [ns]"]
+    assert (four.value, four.detail) == (201, "(200–202)")
+    assert table.rows[FAST]["1", "lost"].value == 0
+    assert table.rows[LATER]["1", "CPU time [ns]"].detail == "not timed: it failed: it doubles"
+    assert table.chosen == {"threads": "4, oversubscribed"} and formats.size(1_000) in table.caption

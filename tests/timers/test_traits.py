@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.timers.cases import CASES, Case
+from timers import DenseWheel
 from timers.errors import ParameterError, RoundingError
 from timers.limits import LIMIT
 from timers.rounding import OwnRounding, Rounding
@@ -177,3 +178,16 @@ def test_an_own_closed_form_that_gives_no_moment_is_one_line(moment: Any) -> Non
     own = OwnRounding(lambda deadline, armed_at: moment)
     with pytest.raises(RoundingError, match=r"due_at\(9, 3\) is .*integer in \[3, 2\*\*63 - 1\]"):
         own.due_at(np.array([9]), np.array([3]))
+
+
+def test_dense_wheel_runs_equal_deadlines_newest_first_and_moved_ones_in_groups():
+    """As its traits say: a slot is a stack, and a slot of an upper level moves array by array."""
+    timer = DenseWheel()
+    handles = [timer.schedule(5) for _ in range(40)]
+    timer.advance(2)
+    handles += [timer.schedule(5) for _ in range(40)]
+    assert timer.advance(5).handles.tolist() == handles[::-1]
+    handles = [timer.schedule(300) for _ in range(20)]
+    order = [handles.index(handle) for handle in timer.advance(300).handles.tolist()]
+    assert sorted(order) == [*range(20)]
+    assert sum(np.diff(order) != -1) == 1  # two groups

@@ -27,6 +27,7 @@ class DenseWheel(KernelTimer):
         summary="five wheels of 256 slots, each an array in whole cache lines",
         rounding=lambda parameters: Rounding("exact"),
         order="unspecified",
+        ties="newest first",
         exact_next_expiry=True,
         costs=(
             Cost("schedule", "N", "1", Load.ANY, NO_COUNTER),
@@ -42,7 +43,8 @@ class DenseWheel(KernelTimer):
         jumps="over empty slots by occupancy bits; an empty timer in O(1)",
         suits="very many timers at a fine tick, most of which expire",
         drawback="one tick can move all the timers of an upper slot; a cancel writes to the place "
-        "of another timer",
+        "of another timer; equal deadlines fire newest first, and those that came from an "
+        "upper slot in groups",
         source="Varghese & Lauck 1987, scheme 7; levels as in Tokio's timer wheel",
         deviations=(
             "a slot is a stack of arrays of 15 place numbers (Varghese & Lauck: a list)",

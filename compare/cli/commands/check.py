@@ -57,7 +57,8 @@ def check(
     """Check a timer in any language: COMMAND is a peer, as in docs/peers.md.
 
     The peer does boundary cases, workloads, random tapes, and a million timers
-    at one moment; the growth of its costs is measured. When it fails, the
+    at one moment; the growth of its costs is measured. If it is made for threads,
+    several start and cancel timers at once. When it fails, the
     smallest tape that still fails is printed as a table of operations, with
     what must come out and what did.
 
@@ -103,7 +104,7 @@ def text_of(verdict: "Verdict") -> str:
 
     described = verdict.description
     library = f", {described.library_text}" if described.library_text else ""
-    lines = [f"{described.name} ({described.language}{library}): {described.rounding.text}"]
+    lines = [f"{described.name} ({described.language}{library}): {described.fires}"]
     if verdict.tried:
         counts = {kind: number for kind, number in verdict.tried.items() if kind != "growth"}
         tried = ", ".join(plural(number, kind) for kind, number in counts.items())
@@ -119,6 +120,8 @@ def text_of(verdict: "Verdict") -> str:
     if failure is None:
         return "\n".join([*lines, labelled("result", result_text(verdict), indent=2)])
     lines.append(labelled("fault", failure.fault.text, indent=2))
+    if not failure.is_small:
+        return "\n".join(lines)
     size = plural(failure.tape.time.size, "operation")
     sometimes = "" if failure.repeats else "; it did not fail when it was run once more"
     lines.append(labelled("tape", f"{size}, of: {failure.origin}{sometimes}", indent=2))

@@ -32,6 +32,11 @@ Examples:
     default=_DEFAULT.timers,
 )
 @options.peers()
+@options.flag(
+    "--threads",
+    "With --peers: also let 1, 2 and 4 threads start and cancel timers at once, in SystemTimer and "
+    "in the peers that are made for it.",
+)
 @options.option(
     "--timeout",
     options.SECONDS,
@@ -114,6 +119,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
         peers,
         services,
         tails,
+        threads,
         times,
         workloads,
     )
@@ -129,6 +135,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
         (peers(summary), {}),
         (peer_times(summary), {}),
         (peer_singles(summary), {}),
+        (threads(summary), {"threads": None}),
         (workloads(summary), {"source": None, **figure}),
         (memory(summary), {}),
     ]

@@ -43,8 +43,7 @@ def timers(names: tuple[str, ...], as_json: bool) -> None:
 
 def summary(name: str, traits: "Traits") -> str:
     """A timer's row of the table, followed by its costs, strength and weakness."""
-    order = "in arming order" if traits.order == "fifo" else "in any order"
-    lines = [_row(name, defaults_text(traits), fires_text(traits), order)]
+    lines = [_row(name, defaults_text(traits), fires_text(traits), traits.order_text)]
     costs: dict[str, dict[str, None]] = {}  # operation -> each of its costs once
     for cost in traits.costs:
         operation, shape = str(cost).split(": ")
@@ -64,7 +63,7 @@ def details(name: str, traits: "Traits") -> str:
         ("summary", traits.summary),
         ("parameters", defaults_text(traits)),
         ("fires", f"{fires_text(traits)}: {traits.rounding(traits.defaults)}"),
-        ("same unit", "in arming order" if traits.order == "fifo" else "in any order"),
+        ("same unit", traits.order_text),
         ("next_expiry", "exact" if traits.exact_next_expiry else "a lower bound"),
         *(("cost", f"{cost}; {cost.load}; adds to {cost.counter}") for cost in traits.costs),
         ("horizon", traits.horizon),

@@ -26,6 +26,7 @@ class Comparison:
     #: numbers of pending timers; empty: only replay traces and workloads, and measure no calls
     sizes: tuple[int, ...] = DEFAULT_SIZES
     peers: tuple[str, ...] = ()  #: names or groups of `compare.trial.peers.catalogue`
+    threads: bool = False  #: also let several threads use the peers that are made for it
     timeout: float = 60.0  #: seconds for a command of a peer; one that takes longer is left out
     #: where to measure the latency of each operation: NO_TAILS, QUICK_TAILS or ALL_TAILS
     tails: str = NO_TAILS

@@ -1,8 +1,8 @@
 """Time timers of other languages beside the project's own, on the tapes of a benchmark.
 
-At each size there are three tapes: the two of `compare.trial.bench.work`, and one for the costs of
-a caller (`compare.trial.bench.callers`). Operations that do nothing move the clock unit by unit
-where a tape needs it, so that each structure is driven in the same way.
+At each size there are four tapes: the two of `compare.trial.bench.work`, one of re-arms, and one
+for the costs of a caller (`compare.trial.bench.callers`). Operations that do nothing move the clock
+unit by unit where a tape needs it, so that each structure is driven in the same way.
 
 Every peer is first checked on these tapes. One that disagrees, fails, takes too long or is not
 built gets a row with the reason, and is not timed; the others go on. Then all take turns. A turn of
@@ -14,6 +14,7 @@ collector may have threads of its own.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compare.base.quantiles import QUANTILES
-from compare.traffic.tapes.tape import CANCEL, DTYPES, START, Tape, joined, part
+from compare.traffic.tapes.tape import CANCEL, DTYPES, REARM, START, Tape, joined, part
 from compare.trial.bench import callers
 from compare.trial.bench.callers import COMPILED_CODE, OPENS, Plan, plan_of
 from compare.trial.bench.measure import Progress, Store, another_fits
@@ -38,10 +39,13 @@ from compare.trial.peers.catalogue import Entry
 from compare.trial.peers.protocol import PeerError, PhaseTime
 from compare.trial.peers.run import DEFAULT_TIMEOUT, Peer
 from compare.trial.replay.contestant import Contestant
-from compare.trial.replay.engine import Clock, OverBudgetError
+from compare.trial.replay.engine import Clock, OverBudgetError, operations_of
 from compare.trial.results.schema import OVER_BUDGET, Row, rows_of
 
-TASKS = (INSERT, CANCEL_ALL, HOLD, BY_CLOCK)
+RE_ARM = Task("re-arm", "none")
+"""Re-arming all pending timers, in random order, by what the users of a structure call for it."""
+
+TASKS = (INSERT, CANCEL_ALL, RE_ARM, HOLD, BY_CLOCK)
 SUBJECTS = {f"peer {task.operation}": task.operation for task in TASKS}
 """The subjects of rows, with the operation of each."""
 METRIC = "peer_time"
@@ -77,6 +81,14 @@ def filling(tapes: Tapes) -> Phases:
     """Phases: insert; settle; cancel."""
     n, tape = tapes.size, tapes.filling
     return Phases.of(part(tape, 0, n), part(tape, n, n + 1), part(tape, n + 1))
+
+
+def rearming(tapes: Tapes) -> Phases:
+    """Phases: insert; settle; re-arm."""
+    n, tape = tapes.size, tapes.filling
+    delays = tape.deadline[:n][::-1]  # random, whatever the order
+    rearms = _rows(SETTLING, REARM, tape.id[n + 1 :], SETTLING + delays)
+    return Phases.of(part(tape, 0, n), part(tape, n, n + 1), rearms)
 
 
 def holding(tapes: Tapes) -> Phases:
@@ -157,7 +169,8 @@ class _Turn:
     @property
     def all(self) -> tuple[Phases, ...]:
         """All tapes."""
-        return filling(self.tapes), holding(self.tapes), calling(self.plan)
+        of_tasks = (make(self.tapes) for make in (filling, rearming, holding))
+        return *of_tasks, calling(self.plan)
 
     def time(self, phases: Phases, *, histogram: bool = False) -> list[PhaseTime]:
         """The times of the phases; the last is the drain."""
@@ -172,10 +185,11 @@ class _Turn:
         )
 
     def by_task(self, *, histogram: bool = False) -> dict[Task, PhaseTime]:
-        """The times of each task: insert and cancel on one tape, hold and expiry on the other."""
+        """The times of each task: insert and cancel on one tape, hold and expiry on another."""
         insert, _, cancel, _ = self.time(filling(self.tapes), histogram=histogram)
+        _, _, rearm, _ = self.time(rearming(self.tapes), histogram=histogram)
         _, _, hold, expiry, _ = self.time(holding(self.tapes), histogram=histogram)
-        return dict(zip(TASKS, (insert, cancel, hold, expiry), strict=True))
+        return dict(zip(TASKS, (insert, cancel, rearm, hold, expiry), strict=True))
 
 
 @dataclass
@@ -275,7 +289,7 @@ class PeerBench:
             self.rows.append(Row(name, next(iter(SUBJECTS)), size, METRIC, None, None, problem))
 
     def _check(self, turn: _Turn) -> str | None:
-        for tape, _, id_space in turn.all[:2] if self.tasks_only else turn.all:
+        for tape, _, id_space in turn.all[:-1] if self.tasks_only else turn.all:
             if not turn.peer.description.allows(tape):
                 return "it cannot do the tape, by its own description"
             if fault := turn.peer.first_fault(tape, id_space):
@@ -320,6 +334,14 @@ class PeerBench:
                 if task in TASKS and not (task == INSERT and scenario is SCENARIOS[2]):
                     each = {METRIC: seconds * 1e9 / max(operations, 1)}
                     self._store(contestant.label, task, tapes.size, each, repeat)
+        tape, first, _ = rearming(tapes)
+        run = ScenarioRun(contestant, tapes, self.clock, limit=self.budget)
+        with suppress(OverBudgetError):
+            run.loop.run(operations_of(part(tape, 0, first[2])))
+            run.loop.limit = run.loop.seconds + self.budget
+            seconds = run.loop.run(operations_of(part(tape, first[2])))
+            each = {METRIC: seconds * 1e9 / tapes.size}
+            self._store(contestant.label, RE_ARM, tapes.size, each, repeat)
         spent.append(self.clock() - started)
 
     def _store(

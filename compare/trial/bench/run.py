@@ -30,6 +30,7 @@ from compare.trial.bench.sources import (
     workload_source,
 )
 from compare.trial.bench.tails import Tails
+from compare.trial.bench.threads import MOST_PENDING, ThreadsBench
 from compare.trial.oracle.compiled import check_agreement, expect
 from compare.trial.peers.catalogue import entries_named
 from compare.trial.replay.contestant import Contestant
@@ -93,6 +94,14 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
         clock,
         options.timeout,
     )
+    threads = ThreadsBench(
+        chosen,
+        min(largest, MOST_PENDING),
+        options.repeats,
+        options.budget,
+        options.seed,
+        options.timeout,
+    )
     replays = [
         Replays(contestants, source, f"replay-{number}", options.repeats, options.budget, clock)
         for number, source in enumerate(sources)
@@ -104,11 +113,20 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
     process = ProcessMemory(contestants, idle.size)
     overload = Overload(SECONDS if idle.size >= PENDING else 0.0)
     measured: list[
-        Bench | Callers | PeerBench | Replays | Tails | Idle | ProcessMemory | Overload
+        Bench
+        | Callers
+        | PeerBench
+        | ThreadsBench
+        | Replays
+        | Tails
+        | Idle
+        | ProcessMemory
+        | Overload
     ] = [
         bench,
         *([callers] if options.sizes else []),
         *([peers] if chosen and options.sizes else []),
+        *([threads] if options.threads else []),
         *replays,
         *([tails] if tails.tasks else []),
         *([idle] if idle.tasks else []),
@@ -194,6 +212,8 @@ def _check(options: Comparison) -> None:
     _refuse_twice("size", options.sizes)
     if options.peers and not options.sizes:
         raise ParameterError("peers are timed at the sizes, but no size is given")
+    if options.threads and not options.peers:
+        raise ParameterError("threads are measured with peers, but no peer is given")
     if not (options.sizes or options.traces or workloads_of(options)):
         raise ParameterError("there is nothing to compare: no size, no trace, no workload")
 

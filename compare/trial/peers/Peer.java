@@ -6,13 +6,15 @@ import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.LongFunction;
+import java.util.function.Supplier;
 
 public final class Peer {
     private static final byte START = 0, CANCEL = 1, REARM = 2;
@@ -57,6 +59,18 @@ public final class Peer {
         default Map<String, Long> counts() {
             return Map.of();
         }
+    }
+
+    /** A timer for several threads, in real time; H is what the caller keeps of a call. */
+    public interface Service<H> {
+        /** Make a call in `delay` ms. */
+        H start(long delay, Runnable call);
+
+        /** Cancel a call; false if it is not pending. */
+        boolean cancel(H handle);
+
+        /** End its threads; nothing is pending. */
+        void close();
     }
 
     /** A parameter of the structure: from the environment, or else the default. */
@@ -201,11 +215,138 @@ public final class Peer {
         }
     }
 
+    /** Threads that divide a tape of starts and cancels by id. `rows` has room if they are recorded. */
+    private static final class Producers<H> {
+        private static final long REFUSED = 0, DONE = 1, RAN = 2;
+        final Service<H> service;
+        final Tape tape;
+        final int threads;
+        final long[] rows; // operation, what, begin, end: a call each, and then expiries
+        final H[] handles;
+        final AtomicInteger expired = new AtomicInteger(), cancelled = new AtomicInteger();
+
+        @SuppressWarnings("unchecked")
+        Producers(Service<H> service, Tape tape, int threads, boolean records) {
+            this.service = service;
+            this.tape = tape;
+            this.threads = threads;
+            rows = new long[records ? 4 * (2 * tape.operations + 1000) : 0];
+            handles = (H[]) new Object[tape.idSpace];
+        }
+
+        void record(int row, long operation, long what, long begin) {
+            if (4 * row >= rows.length) return;
+            rows[4 * row] = operation;
+            rows[4 * row + 1] = what;
+            rows[4 * row + 2] = begin;
+            rows[4 * row + 3] = System.nanoTime();
+        }
+
+        void produce(int number, int from, int to) {
+            int took = 0;
+            for (int k = from; k < to; k++) {
+                int id = tape.id[k], operation = k;
+                if (id % threads != number) continue;
+                long begin = rows.length > 0 ? System.nanoTime() : 0, done = DONE;
+                if (tape.op[k] == CANCEL) {
+                    done = service.cancel(handles[id]) ? DONE : REFUSED;
+                    took += (int) done;
+                } else {
+                    handles[id] = service.start(tape.deadline[k] - tape.time[k], () -> run(operation));
+                }
+                record(k, k, done, begin);
+            }
+            cancelled.addAndGet(took);
+        }
+
+        void run(int operation) {
+            record(tape.operations + expired.getAndIncrement(), operation, RAN, rows.length > 0 ? System.nanoTime() : 0);
+        }
+
+        /** Wait until all has been called that was not cancelled, or 5 s, and then for what is too many. */
+        void settle() throws InterruptedException {
+            int starts = 0;
+            for (byte op : tape.op) if (op == START) starts++;
+            for (int turn = 0; turn < 5000 && expired.get() + cancelled.get() < starts; turn++) Thread.sleep(1);
+            Thread.sleep(50);
+            service.close();
+        }
+    }
+
+    /** Let producers do a tape in real time. The CPU time is that of the process, the collector's too. */
+    private static <H> void threads(Tape tape, Supplier<Service<H>> serve, List<String> words) throws Exception {
+        int count = option(words, "--threads", 2), rounds = option(words, "--rounds", 1);
+        int out = words.indexOf("--out"), phases = tape.first.length;
+        for (int round = -option(words, "--warm-up", 0); round < rounds; round++) {
+            Producers<H> run = new Producers<>(serve.get(), tape, count, out >= 0);
+            CyclicBarrier gate = new CyclicBarrier(count + 1);
+            int[] spans = new int[phases + 2];
+            Arrays.fill(spans, tape.operations);
+            for (int phase = 0; phase < phases; phase++) spans[phase] = (int) tape.first[phase];
+            for (int each = 0; each < count; each++) {
+                int number = each;
+                Thread producer = new Thread(() -> {
+                    try {
+                        for (int phase = 0; phase < phases; phase++) {
+                            gate.await();
+                            run.produce(number, spans[phase], spans[phase + 1]);
+                            gate.await();
+                        }
+                    } catch (Throwable error) {
+                        System.err.println(error);
+                        System.exit(1);
+                    }
+                });
+                producer.setDaemon(true);
+                producer.start();
+            }
+            for (int phase = 0; phase <= phases; phase++) {
+                int expired = run.expired.get();
+                long process = processCpuTime(), wall = System.nanoTime();
+                if (phase == phases) {
+                    run.settle();
+                } else {
+                    gate.await();
+                    gate.await();
+                }
+                wall = System.nanoTime() - wall;
+                process = Math.max(processCpuTime() - process, 0);
+                if (round >= 0)
+                    System.out.printf(
+                            "{\"round\": %d, \"phase\": %d, \"operations\": %d, \"expired\": %d, \"wall_ns\": %d,"
+                                    + " \"process_ns\": %d}%n",
+                            round, phase, spans[phase + 1] - spans[phase], run.expired.get() - expired, wall, process);
+            }
+            if (out >= 0 && round + 1 == rounds) {
+                int most = Math.min(4 * (tape.operations + run.expired.get()), run.rows.length);
+                write(words.get(out + 1), run.rows, most);
+            }
+        }
+    }
+
+    private static long processCpuTime() throws IOException {
+        return othersCpuTime() + ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime();
+    }
+
+    private static void write(String path, long[] numbers, int count) throws IOException {
+        ByteBuffer bytes = ByteBuffer.allocate(8 * count).order(ByteOrder.LITTLE_ENDIAN);
+        bytes.asLongBuffer().put(numbers, 0, count);
+        Files.write(Path.of(path), bytes.array());
+    }
+
     private Peer() {}
 
     /** Run one of the protocol's commands. `early`: units by which a timer may fire too early. */
     public static <H> void main(
             String name, String description, long early, LongFunction<Structure<H>> make, String[] arguments)
+            throws IOException {
+        main(name, description, early, make, null, arguments);
+    }
+
+    /** The same for a library that is for several threads: `serve` starts it in real time. */
+    public static <H, S> void main(
+            String name, String description, long early, LongFunction<Structure<H>> make,
+            Supplier<Service<S>> serve, String[] arguments)
             throws IOException {
         List<String> words = List.of(arguments);
         String command = words.isEmpty() ? "" : words.get(0);
@@ -216,9 +357,9 @@ public final class Peer {
                 Run<H> run = new Run<>(make, new Tape(words.get(1)), early, new long[1 << 10]);
                 run.operations(0, run.tape.operations);
                 run.drain();
-                ByteBuffer bytes = ByteBuffer.allocate(32 * run.count).order(ByteOrder.LITTLE_ENDIAN);
-                bytes.asLongBuffer().put(run.rows, 0, 4 * run.count);
-                Files.write(Path.of(words.get(2)), bytes.array());
+                write(words.get(2), run.rows, 4 * run.count);
+            } else if (command.equals("threads") && words.size() >= 2 && serve != null) {
+                threads(new Tape(words.get(1)), serve, words);
             } else if (command.equals("time") && words.size() >= 2) {
                 time(
                         new Tape(words.get(1)), early, make,
@@ -250,6 +391,7 @@ public final class Peer {
         Arrays.fill(rows, 1);
         long before = resident("VmRSS:"), memory = -1;
         for (int round = -warmUp; round < rounds; round++) {
+            System.gc(); // a round pays for collections that its own garbage causes
             Run<H> run = new Run<>(make, tape, early, rows);
             for (int phase = 0; phase <= tape.first.length; phase++) {
                 boolean drains = phase == tape.first.length;
@@ -287,11 +429,17 @@ public final class Peer {
         long sum = 0;
         try (var folders = Files.newDirectoryStream(tasks)) {
             for (Path task : folders)
-                if (!task.endsWith(own)) sum += Long.parseLong(Files.readString(task.resolve("schedstat")).split(" ")[0]);
-        } catch (NoSuchFileException ended) { // a thread, while its folder was read
-            return othersCpuTime();
+                if (!task.endsWith(own)) sum += cpuTime(task);
         }
         return sum;
+    }
+
+    private static long cpuTime(Path task) {
+        try {
+            return Long.parseLong(Files.readString(task.resolve("schedstat")).split(" ")[0]);
+        } catch (IOException ended) { // while its folder was read
+            return 0;
+        }
     }
 
     private static long resident(String field) throws IOException {

@@ -20,7 +20,7 @@ class Template:
 
 TEMPLATES = {
     "c": Template("peer.h", "gcc -std=c17 -O3 -o adapter main.c", "./adapter"),
-    "cpp": Template("peer.hpp", "g++ -std=c++20 -O3 -o adapter main.cpp", "./adapter"),
+    "cpp": Template("peer.hpp", "g++ -std=c++20 -O3 -pthread -o adapter main.cpp", "./adapter"),
     "go": Template("peer.go", "go build -o adapter .", "./adapter"),
     "java": Template("Peer.java", "javac -d classes Peer.java Main.java", "java -cp classes Main"),
     "js": Template("peer.mjs", "", "node main.mjs"),

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from compare.base.files import new_directory, reason
 from compare.trial.peers.protocol import Description, PeerError, parse_description
@@ -52,6 +53,19 @@ class Language:
     warm_up: int = 1  # operations in the rounds that do not count; there is one round at least
 
 
+_HEADERS = f"{_LIBRARIES}/usr/include"
+_ARCHIVES = f"$(find . -path './{_LIBRARIES}/*' -name '*.a')"
+_DEBIAN: dict[str, Any] = {
+    "dependencies": "packages.txt",
+    # Downloaded and unpacked, not installed, so that no root is needed.
+    "fetch": [
+        ["sh", "-c", "apt-get -q download $(cat packages.txt)"],
+        ["sh", "-c", f"for each in *.deb; do dpkg -x $each {_LIBRARIES} || exit; done"],
+    ],
+    "fetch_tools": dict.fromkeys(("apt-get", "dpkg"), "a Debian system"),
+}
+"""C and C++ have no registry of their own: packages of Debian, which are named in a file."""
+
 PYTHON, C, CPP, JAVA, JAVASCRIPT, RUST, GO = LANGUAGES = (
     Language(
         "Python",
@@ -73,14 +87,21 @@ PYTHON, C, CPP, JAVA, JAVASCRIPT, RUST, GO = LANGUAGES = (
         "main.c",
         "peer.h",
         {"gcc": "apt-get install gcc"},
-        [["gcc", "-std=c17", "-O3", "-march=native", "-o", "peer", "main.c"]],
+        [["sh", "-c", f"gcc -std=c17 -O3 -march=native -I{_HEADERS} -o peer main.c {_ARCHIVES}"]],
+        **_DEBIAN,
     ),
     Language(
         "C++",
         "main.cpp",
         "peer.hpp",
         {"g++": "apt-get install g++"},
-        [["g++", "-std=c++20", "-O3", "-march=native", "-o", "peer", "main.cpp"]],
+        [
+            [
+                *("g++", "-std=c++20", "-O3", "-march=native", "-pthread", f"-I{_HEADERS}"),
+                *("-o", "peer", "main.cpp"),
+            ]
+        ],
+        **_DEBIAN,
     ),
     Language(
         "Java",

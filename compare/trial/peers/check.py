@@ -27,16 +27,27 @@ from compare.trial.oracle.deliveries import (
 from compare.trial.peers.protocol import Description, PeerError, PeerTimeoutError
 from compare.trial.peers.run import Peer
 from compare.trial.peers.shrink import shrink
-from compare.trial.peers.tapes import Trial, groups, growing, random_tapes
+from compare.trial.peers.tapes import Trial, groups, growing, racing, random_tapes
+from compare.trial.peers.threads import judge
 from timers.errors import TimerError
 
 RANDOM_TAPES = 200
 SHRINK_SECONDS = 60.0  # the search for a smaller tape ends then
 QUICK_SECONDS = 7.0  # for everything but the search
-SHARES = {"boundary tape": 0.4, "random tape": 0.6, "growth": 0.8, "workload": 0.9, "crowd": 1.0}
+SHARES = {
+    "boundary tape": 0.35,
+    "random tape": 0.5,
+    "growth": 0.65,
+    "workload": 0.75,
+    "crowd": 0.85,
+    "threaded run": 1.0,
+}
 """When each kind of tape ends in a quick check, as a share of its time."""
 RANDOM = "random tape"
 GROWTH = "growth"
+PRODUCERS = "threaded run"
+THREADS = (1, 2, 4)
+THREADS_SIZE, THREADS_PAIRS = 1_000, 50_000
 GROWTH_SIZES = tuple(1000 << k for k in range(6))
 ENOUGH_NS = 200_000_000  # a tape that takes longer is the last whose growth is measured
 SLOW = 0.6
@@ -62,6 +73,7 @@ class Failure:
     fault: Fault
     rows: Delivery | None  # None if the peer broke the protocol
     repeats: bool = True  # the tape failed when it was run again
+    is_small: bool = True  # there is a smallest tape to show
 
 
 @dataclass
@@ -124,10 +136,11 @@ def check_peer(
     """Check a peer until it fails, and find the smallest tape on which it does.
 
     A quick check tries as much as it can in QUICK_SECONDS. Raises PeerError if the peer cannot
-    describe itself or runs in real time, and CheckError without Hypothesis.
+    describe itself, or runs in real time and is not for threads, and CheckError without Hypothesis.
     """
     _import_hypothesis()
-    if peer.description.real_time:
+    virtual, threads = not peer.description.real_time, peer.description.threads
+    if not (virtual or threads):
         raise PeerError(f"{peer.label} runs in real time, in which expiries cannot be checked")
     verdict = Verdict(peer, peer.description, seed)
     search = _Search(peer, verdict, shrink_seconds)
@@ -137,6 +150,9 @@ def check_peer(
     }
     steps[RANDOM] = partial(search.random, examples)
     steps[GROWTH] = search.grow
+    steps = steps if virtual else {}
+    if threads:
+        steps[PRODUCERS] = search.produce
     begun = time.monotonic()
     for kind in sorted(steps, key=[*SHARES].index):
         progress(kind)
@@ -195,6 +211,27 @@ class _Search:
         if len(times) > 2:
             powers = np.polyfit(np.log(GROWTH_SIZES[: len(times)]), np.log(times), 1)[0]
             self._verdict.growth = dict(zip(names, powers.tolist(), strict=True))
+
+    def produce(self) -> None:
+        """Let several threads start and cancel at once, in real time."""
+        tape, first = racing(THREADS_SIZE, THREADS_PAIRS, self._verdict.seed)
+        described = self._verdict.description
+        for count in THREADS:
+            if time.monotonic() > self.end:
+                break
+            self._verdict.tried[PRODUCERS] += 1
+            try:
+                ids = id_space_of(tape)
+                _, calls = self._peer.threads(tape, ids, count, phases=first, record=True)
+                assert calls is not None
+                fault = judge(tape, calls, described.threads, described.rounding.tick).fault
+            except PeerError as error:
+                fault = Fault(BROKEN, None, str(error))
+            if fault is not None:
+                text = f"with {count} producers, {fault.text}"
+                fault = replace(fault, text=text)
+                self._verdict.failure = Failure(PRODUCERS, tape, fault, None, is_small=False)
+                break
 
     def fails(self, trial: Trial) -> bool:
         """Whether the peer fails on a tape. The smallest failure is kept. Raises _TimeUp."""
@@ -302,7 +339,12 @@ def _import_hypothesis() -> None:
 
 
 def operations_table(failure: Failure, description: Description) -> list[dict[str, Any]]:
-    """The operations of a failing tape, with what must come out and what did."""
+    """The operations of a failing tape, with what must come out and what did.
+
+    There are none of a run with threads, whose order nobody knows.
+    """
+    if not failure.is_small:
+        return []
     tape, rows = failure.tape, failure.rows
     bounds = description.rounding.bounds(tape)
     delivered: Mapping[int, list[str]] = _delivered(tape, rows) if rows else {}

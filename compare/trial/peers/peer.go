@@ -9,7 +9,10 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -177,9 +180,9 @@ func (r *run[T]) singly(from, to int, drains bool) string {
 
 // clock reads a clock of the system: Go's own is virtual inside a bubble.
 func clock(number uintptr) int64 {
-	var time syscall.Timespec
-	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, number, uintptr(unsafe.Pointer(&time)), 0)
-	return time.Nano()
+	var read syscall.Timespec
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, number, uintptr(unsafe.Pointer(&read)), 0)
+	return read.Nano()
 }
 
 func resident(field string) int64 {
@@ -234,6 +237,127 @@ func time_[T any](t *tape, make_ func(int64) Structure[T], timer func(*T) *Timer
 	}
 }
 
+// service is a timer for several goroutines, in real time; H is what the caller keeps of a call.
+type service[H any] struct {
+	start  func(delay time.Duration, call func()) H
+	cancel func(handle H) bool // false if the call is not pending
+}
+
+// threads lets goroutines divide a tape of starts and cancels by id; the units are milliseconds. There
+// are as many Ps as the producers and what drives the timers can use.
+func threads[H any](t *tape, s service[H], count, rounds, warmUp int, out string) error {
+	const refused, done, ran = 0, 1, 2
+	n, records := len(t.time), out != ""
+	spans := append(append([]int64{}, t.first...), int64(n), int64(n))
+	starts := int64(0)
+	for _, op := range t.op {
+		if op == 0 {
+			starts++
+		}
+	}
+	for round := -warmUp; round < rounds; round++ {
+		var rows [][4]int64 // operation, what, begin, end: a call each, and then expiries
+		if records {
+			rows = make([][4]int64, 2*n+1000)
+		}
+		var expired, cancelled atomic.Int64
+		handles := make([]H, t.idSpace)
+		now := func() int64 {
+			if records {
+				return clock(1)
+			}
+			return 0
+		}
+		produce := func(number int, from, to int64) {
+			took := int64(0)
+			for k := from; k < to; k++ {
+				id := int(t.id[k])
+				if id%count != number {
+					continue
+				}
+				begin, what := now(), int64(done)
+				if t.op[k] == opCancel {
+					if s.cancel(handles[id]) {
+						took++
+					} else {
+						what = refused
+					}
+				} else {
+					handles[id] = s.start(time.Duration(t.deadline[k]-t.time[k])*time.Millisecond, func() {
+						moment, at := now(), int64(n)+expired.Add(1)-1
+						if at < int64(len(rows)) {
+							rows[at] = [4]int64{k, ran, moment, moment}
+						}
+					})
+				}
+				if records {
+					rows[k] = [4]int64{k, what, begin, clock(1)}
+				}
+			}
+			cancelled.Add(took)
+		}
+		for phase := range len(t.first) + 1 {
+			before, wall, process := expired.Load(), clock(1), clock(2)
+			if phase < len(t.first) {
+				var group sync.WaitGroup
+				for number := range count {
+					group.Add(1)
+					go func() {
+						defer group.Done()
+						produce(number, spans[phase], spans[phase+1])
+					}()
+				}
+				group.Wait()
+			} else { // until all has been called that was not cancelled, or 5 s; then for what is too many
+				for turn := 0; turn < 5000 && expired.Load()+cancelled.Load() < starts; turn++ {
+					time.Sleep(time.Millisecond)
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			process, wall = clock(2)-process, clock(1)-wall
+			if round >= 0 {
+				fmt.Printf("{\"round\": %d, \"phase\": %d, \"operations\": %d, \"expired\": %d, \"wall_ns\": %d,"+
+					" \"process_ns\": %d}\n", round, phase, spans[phase+1]-spans[phase], expired.Load()-before, wall, process)
+			}
+		}
+		if records && round+1 == rounds {
+			if err := write(out, rows[:min(int64(n)+expired.Load(), int64(len(rows)))]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// threadsMain runs the command `threads`.
+func threadsMain[H any](name string, s service[H], words []string) {
+	t, err := readTape(words[1])
+	out, given := "", map[string]int{"--threads": 2, "--rounds": 1}
+	for k := 2; k+1 < len(words); k += 2 {
+		if words[k] == "--out" {
+			out = words[k+1]
+		} else {
+			given[words[k]], _ = strconv.Atoi(words[k+1])
+		}
+	}
+	if err == nil {
+		err = threads(t, s, given["--threads"], given["--rounds"], given["--warm-up"], out)
+	}
+	if err != nil {
+		fail(name, err)
+	}
+}
+
+func write(path string, rows [][4]int64) error {
+	bytes := make([]byte, 0, 32*len(rows))
+	for _, row := range rows {
+		for _, number := range row {
+			bytes = binary.LittleEndian.AppendUint64(bytes, uint64(number))
+		}
+	}
+	return os.WriteFile(path, bytes, 0o644)
+}
+
 // peerMain runs one of the protocol's commands. A goroutine may change threads, so that the CPU time
 // of a thread says nothing.
 func peerMain[T any](name, description string, make_ func(start int64) Structure[T], timer func(*T) *Timer, words []string) {
@@ -248,13 +372,7 @@ func peerMain[T any](name, description string, make_ func(start int64) Structure
 		r := newRun(t, make_(t.firstTime), timer, nil)
 		r.operations(0, len(t.time))
 		r.drain()
-		bytes := make([]byte, 0, 32*len(r.rows))
-		for _, row := range r.rows {
-			for _, number := range row {
-				bytes = binary.LittleEndian.AppendUint64(bytes, uint64(number))
-			}
-		}
-		if err := os.WriteFile(words[2], bytes, 0o644); err != nil {
+		if err := write(words[2], r.rows); err != nil {
 			fail(name, err)
 		}
 	case len(words) >= 2 && words[0] == "time":

@@ -26,7 +26,7 @@ typedef struct peer_run peer_run;
 
 typedef struct peer_structure {
     const char *name, *description;
-    size_t timer_size;                    // of the peer's own timer
+    size_t timer_size;                    // of the peer's own timer, whose memory is 0 at first
     void *(*create)(int64_t start);       // empty, with its clock at `start`
     void (*destroy)(void *structure);
     void (*add)(void *structure, void *timer);    // by its deadline; `operation` is unique
@@ -108,7 +108,8 @@ static inline void *peer_new_timer(peer_run *run) {
         int64_t blocks = run->block_count + 1;
         run->blocks = peer_grown(run->blocks, blocks * sizeof *run->blocks);
         run->free = peer_grown(run->free, blocks * PEER_BLOCK * sizeof *run->free);
-        run->blocks[run->block_count++] = peer_grown(NULL, PEER_BLOCK * run->structure->timer_size);
+        size_t size = PEER_BLOCK * run->structure->timer_size;
+        run->blocks[run->block_count++] = memset(peer_grown(NULL, size), 0, size);
         run->block_used = 0;
     }
     char *block = run->blocks[run->block_count - 1];

@@ -10,7 +10,10 @@
 //     int64_t next_wakeup();                  when to advance next; something is pending
 #pragma once
 #include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <bit>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +22,9 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -240,6 +245,147 @@ int time(const Tape &tape, int64_t rounds, int64_t warm_up, bool with_histogram)
     return 0;
 }
 
+// ---- several threads, in real time: producers, and one thread that drives. A lock is around each
+// structure; there is one, or as many as WHEELWORK_STRUCTURES says, which the producers share out.
+
+enum What : int64_t { REFUSED, DONE, RAN };
+
+template <class Structure> struct Producers {
+    using Node = typename Structure::Node;
+    struct Locked {
+        std::mutex mutex;
+        Structure structure{0};
+        std::deque<Node> nodes;
+        std::vector<Node *> free;
+    };
+
+    const Tape &tape;
+    const int threads;
+    const bool records;
+    int64_t epoch = clock_ns(CLOCK_MONOTONIC);
+    std::deque<Locked> locked;
+    std::vector<Node *> pending; // of each id; under the lock
+    std::vector<Row> rows;       // operation, what, begin, end: a call each, and then expiries
+    std::atomic<int64_t> expired = 0, cancelled = 0;
+    std::atomic<bool> ends = false;
+
+    Producers(const Tape &tape, int threads, int structures, bool records)
+        : tape(tape), threads(threads), records(records), locked(structures), pending(tape.id_space),
+          rows(records ? 2 * tape.operations + 1000 : 0) {}
+
+    int64_t now() const { return records ? clock_ns(CLOCK_MONOTONIC) : 0; }
+
+    bool start(Locked &at, int64_t k) {
+        int64_t ns = clock_ns(CLOCK_MONOTONIC) - epoch; // a unit is a millisecond; never early
+        int64_t deadline = (ns + 999'999) / 1'000'000 + tape.deadline[k] - tape.time[k];
+        std::lock_guard guard(at.mutex);
+        Node *node;
+        if (at.free.empty()) node = &at.nodes.emplace_back();
+        else node = at.free.back(), at.free.pop_back();
+        node->id = tape.id[k], node->operation = k, node->deadline = deadline;
+        pending[node->id] = node;
+        at.structure.add(node);
+        return true;
+    }
+
+    bool cancel(Locked &at, int64_t k) {
+        std::lock_guard guard(at.mutex);
+        Node *&node = pending[tape.id[k]];
+        if (!node) return false;
+        at.structure.remove(node);
+        at.free.push_back(node);
+        node = nullptr;
+        return true;
+    }
+
+    void produce(int number, int64_t first, int64_t last) {
+        Locked &at = locked[number % locked.size()];
+        int64_t took = 0;
+        for (int64_t k = first; k < last; k++) {
+            if (tape.id[k] % threads != number) continue;
+            bool cancels = tape.op[k] == CANCEL;
+            int64_t begin = now(), done = cancels ? cancel(at, k) : start(at, k);
+            if (records) rows[k] = {k, done, begin, now()};
+            took += cancels && done;
+        }
+        cancelled += took;
+    }
+
+    void drive() { // each millisecond; what is due is called without the lock
+        std::vector<int64_t> due;
+        while (!ends) {
+            int64_t unit = (clock_ns(CLOCK_MONOTONIC) - epoch) / 1'000'000;
+            for (Locked &at : locked) {
+                std::lock_guard guard(at.mutex);
+                at.structure.advance(unit, [&](Node *node, int64_t) {
+                    due.push_back(node->operation);
+                    if (pending[node->id] == node) pending[node->id] = nullptr;
+                    at.free.push_back(node);
+                });
+            }
+            for (int64_t operation : due) {
+                int64_t moment = now(), at = tape.operations + expired++;
+                if (at < int64_t(rows.size())) rows[at] = {operation, RAN, moment, moment};
+            }
+            due.clear();
+            timespec next{0, epoch + (unit + 1) * 1'000'000};
+            next.tv_sec = next.tv_nsec / 1'000'000'000, next.tv_nsec %= 1'000'000'000;
+            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, nullptr);
+        }
+    }
+
+    void settle() { // until all has been called that was not cancelled, or 5 s have passed
+        int64_t starts = std::count(tape.op, tape.op + tape.operations, START);
+        auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+        for (int turn = 0; turn < 5000 && expired + cancelled < starts; turn++) pause();
+        for (int turn = 0; turn < 50; turn++) pause(); // for a call that is one too many
+    }
+};
+
+template <class Structure>
+int threads(const char *name, const Tape &tape, std::map<std::string, int64_t> given, const char *out) {
+    const char *structures = std::getenv("WHEELWORK_STRUCTURES");
+    for (int64_t round = -given["--warm-up"]; round < given["--rounds"]; round++) {
+        int count = given["--threads"];
+        Producers<Structure> run(tape, count, structures ? std::atoi(structures) : 1, out);
+        std::thread driver([&] { run.drive(); });
+        std::barrier gate(count + 1);
+        std::vector<std::thread> producers;
+        auto span = [&](int64_t phase) {
+            return phase < tape.phases ? tape.first[phase] : tape.operations;
+        };
+        for (int number = 0; number < count; number++)
+            producers.emplace_back([&, number] {
+                for (int64_t phase = 0; phase < tape.phases; phase++) {
+                    gate.arrive_and_wait();
+                    run.produce(number, span(phase), span(phase + 1));
+                    gate.arrive_and_wait();
+                }
+            });
+        for (int64_t phase = 0; phase <= tape.phases; phase++) {
+            int64_t expired = run.expired, wall = clock_ns(CLOCK_MONOTONIC);
+            int64_t process = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+            if (phase == tape.phases) run.settle();
+            else gate.arrive_and_wait(), gate.arrive_and_wait();
+            process = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - process;
+            wall = clock_ns(CLOCK_MONOTONIC) - wall;
+            if (round < 0) continue;
+            std::printf("{\"round\": %ld, \"phase\": %ld, \"operations\": %ld, \"expired\": %ld, "
+                        "\"wall_ns\": %ld, \"process_ns\": %ld}\n",
+                        round, phase, span(phase + 1) - span(phase), run.expired - expired, wall, process);
+        }
+        for (auto &producer : producers) producer.join();
+        run.ends = true;
+        driver.join();
+        if (!out || round + 1 < given["--rounds"]) continue;
+        size_t rows = std::min<size_t>(tape.operations + run.expired, run.rows.size());
+        FILE *file = std::fopen(out, "wb");
+        if (!file || std::fwrite(run.rows.data(), sizeof(Row), rows, file) != rows || std::fclose(file))
+            fail(name, out, "cannot be written");
+    }
+    return 0;
+}
+
 template <class Structure> int main(const char *name, const char *description, int argc, char **argv) {
     std::string command = argc > 1 ? argv[1] : "";
     if (command == "describe") return std::puts(description) < 0;
@@ -260,6 +406,15 @@ template <class Structure> int main(const char *name, const char *description, i
         for (int k = 3; k + 1 < argc; k += 2) given[argv[k]] = std::atoll(argv[k + 1]);
         return time<Structure>(
             read_tape(name, argv[2]), given["--rounds"], given["--warm-up"], given["--histogram"]);
+    }
+    if (command == "threads" && argc >= 3) {
+        std::map<std::string, int64_t> given{{"--rounds", 1}, {"--threads", 2}};
+        const char *out = nullptr;
+        for (int k = 3; k + 1 < argc; k += 2) {
+            if (!std::strcmp(argv[k], "--out")) out = argv[k + 1];
+            else given[argv[k]] = std::atoll(argv[k + 1]);
+        }
+        return threads<Structure>(name, read_tape(name, argv[2]), given, out);
     }
     std::fprintf(stderr, "usage: %s describe | check TAPE OUT | time TAPE\n", name);
     return 2;

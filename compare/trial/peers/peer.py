@@ -7,10 +7,12 @@ Nothing but the standard library is imported, so that a peer's memory is its own
 import json
 import os
 import sys
+import threading
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -42,6 +44,19 @@ class Structure(Protocol):
 
     def __len__(self) -> int:
         """Return the number of pending timers."""
+
+
+class Service(Protocol):
+    """A timer for several threads, in real time: `serve()` starts one."""
+
+    def start(self, delay: int, call: Callable[[], None]) -> Any:
+        """Make a call in `delay` ms, and return a handle to it."""
+
+    def cancel(self, handle: Any) -> bool:
+        """Cancel a call; False if it is not pending."""
+
+    def close(self) -> None:
+        """End it; nothing is pending."""
 
 
 Make = Callable[[int], Structure]
@@ -203,6 +218,83 @@ def times(run: Any, tape: Tape, histogram: Histogram | None) -> list[dict[str, A
     return lines
 
 
+REFUSED, DONE, RAN = range(3)
+GRACE_NS = 5_000_000_000  # beyond which a call that was not made is lost
+_SETTLE_S = 0.05  # in which a call is made that is one too many
+
+
+class Producers:
+    """Threads that divide a tape of starts and cancels by id, in real time."""
+
+    def __init__(self, service: Service, tape: Tape, threads: int, *, records: bool) -> None:
+        self.service, self.tape, self.threads, self.records = service, tape, threads, records
+        self.handles: list[Any] = [None] * tape.id_space
+        self.done = bytearray(tape.operations)
+        self.calls: list[array[int]] = [array("q") for _ in range(threads)]
+        self.runs: list[int] = []  # for each expiry its operation and its time; append is atomic
+
+    def run(self, operation: int) -> None:
+        """What a timer calls."""
+        if self.records:
+            self.runs.extend((operation, time.monotonic_ns()))
+        else:
+            self.runs.append(operation)
+
+    def operations(self, first: int, last: int) -> None:
+        """Do operations [first, last) with all threads."""
+        workers = [
+            threading.Thread(target=self._produce, args=(number, first, last))
+            for number in range(self.threads)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+    def _produce(self, number: int, first: int, last: int) -> None:
+        op, id_, deadline, moment = self.tape.op, self.tape.id, self.tape.deadline, self.tape.time
+        handles, calls, clock = self.handles, self.calls[number], time.monotonic_ns
+        begin = end = 0
+        for k in range(first, last):
+            i = id_[k]
+            if i % self.threads != number:
+                continue
+            if self.records:
+                begin = clock()
+            if op[k] == CANCEL:
+                self.done[k] = self.service.cancel(handles[i])
+            else:
+                handles[i] = self.service.start(deadline[k] - moment[k], partial(self.run, k))
+                self.done[k] = DONE
+            if self.records:
+                end = clock()
+                calls.extend((k, self.done[k], begin, end))
+
+    @property
+    def expired(self) -> int:
+        """The number of calls so far."""
+        return len(self.runs) // (2 if self.records else 1)
+
+    def drain(self) -> None:
+        """Wait until all has been called that was not cancelled."""
+        took = sum(d for d, op in zip(self.done, self.tape.op, strict=True) if op == CANCEL)
+        wanted = self.tape.op.count(START) - took
+        until = time.monotonic_ns() + GRACE_NS
+        while self.expired < wanted and time.monotonic_ns() < until:
+            time.sleep(0.001)
+        time.sleep(_SETTLE_S)
+        self.service.close()
+
+    def rows(self) -> "array[int]":
+        """Operation, what happened, begin and end of each call and expiry."""
+        rows = array("q")
+        for calls in self.calls:
+            rows.extend(calls)
+        for operation, moment in zip(self.runs[::2], self.runs[1::2], strict=True):
+            rows.extend((operation, RAN, moment, moment))
+        return rows
+
+
 def _clocks() -> tuple[int, int, int]:
     return time.perf_counter_ns(), time.thread_time_ns(), time.process_time_ns()
 
@@ -223,16 +315,23 @@ def reset_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
+def _write(rows: "array[int]", out: str) -> None:
+    if sys.byteorder == "big":
+        rows.byteswap()
+    Path(out).write_bytes(rows.tobytes())
+
+
 def run_peer(
     description: dict[str, Any],
     make: Make,
     argv: list[str] | None = None,
     new_run: Callable[[Tape], Any] | None = None,
+    serve: Callable[[], Service] | None = None,
 ) -> int:
     """Run one of the protocol's commands, and return the exit code.
 
     `new_run(tape)` makes what `time` runs; by default, and for a histogram, it runs the structure
-    in Python.
+    in Python. `serve` is for a peer that declares `threads`.
     """
     arguments = sys.argv[1:] if argv is None else argv
     rounding = description.get("rounding", {"kind": "exact"})
@@ -242,10 +341,7 @@ def run_peer(
             case ["describe"]:
                 print(json.dumps(description))
             case ["check", path, out]:
-                rows = check(make, Tape(path), early)
-                if sys.byteorder == "big":
-                    rows.byteswap()
-                Path(out).write_bytes(rows.tobytes())
+                _write(check(make, Tape(path), early), out)
             case ["time", path, *options] if len(options) % 2 == 0:
                 given = dict(zip(options[::2], map(int, options[1::2]), strict=True))
                 rounds, warm_up = given.get("--rounds", 7), given.get("--warm-up", 5)
@@ -266,6 +362,17 @@ def run_peer(
                     if number >= 0:
                         for line in lines:
                             print(json.dumps({"round": number, **line, "memory_bytes": memory}))
+            case ["threads", path, *options] if serve and len(options) % 2 == 0:
+                words = dict(zip(options[::2], options[1::2], strict=True))
+                tape, place = Tape(path), words.get("--out")
+                for number in range(-int(words.get("--warm-up", 0)), int(words.get("--rounds", 1))):
+                    threads = int(words.get("--threads", 2))
+                    run = Producers(serve(), tape, threads, records=place is not None)
+                    for line in times(run, tape, None):
+                        if number >= 0:
+                            print(json.dumps({"round": number, **line}))
+                if place is not None:
+                    _write(run.rows(), place)
             case _:
                 name = description["name"]
                 print(f"usage: {name} describe | check TAPE OUT | time TAPE", file=sys.stderr)

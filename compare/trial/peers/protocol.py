@@ -24,6 +24,9 @@ PROTOCOL = 1
 ROUNDINGS = ("exact", "late", "up", "down", "share")
 REARMS = ("", "in place", "cancel and start")
 ORDERS = ("fifo", "unspecified")
+ONCE, MAY_OVERLAP = "once", "may overlap"
+THREADS = ("", ONCE, MAY_OVERLAP)
+"""Not for threads; what was cancelled does not run; or it may run while the cancel succeeds."""
 DRAINS = ("unit", "wake-up")
 CANNOT = ("cancel", "re-arm")
 """Operations that a peer may lack. It gets no tapes with these."""
@@ -157,6 +160,7 @@ class Description:
     order: str = "unspecified"
     drain: str = "wake-up"
     rearm: str = ""  # how a re-arm is done, if it is known
+    threads: str = ""  # one of THREADS
     parameters: Mapping[str, int] = field(default_factory=dict)
     cannot: tuple[str, ...] = ()
     limits: Limits = Limits()
@@ -210,7 +214,8 @@ def parse_description(text: str) -> Description:
     for name in ("parameters", "notes"):
         _check(value, name, lambda entry: isinstance(entry, dict), "an object", optional=True)
     _check(value, "real_time", lambda entry: isinstance(entry, bool), "true or false", True)
-    for name, known in (("order", ORDERS), ("drain", DRAINS), ("rearm", REARMS)):
+    words = (("order", ORDERS), ("drain", DRAINS), ("rearm", REARMS), ("threads", THREADS))
+    for name, known in words:
         _check(value, name, known.__contains__, " or ".join(filter(None, known)), optional=True)
     cannot = value.get("cannot", [])
     if not isinstance(cannot, list) or not all(entry in CANNOT for entry in cannot):

@@ -35,6 +35,8 @@ from compare.trial.peers.protocol import (
     parse_description,
     parse_times,
 )
+from compare.trial.peers.threads import Calls
+from timers.arrays import Int64s
 
 DEFAULT_TIMEOUT = 60.0  # seconds for one command of a peer
 ROUNDS, WARM_UP = 7, 5
@@ -78,11 +80,7 @@ class Peer:
         with self._tape_file(tape, id_space, unit, (0,)) as path:
             out = path.with_name("out")
             self._run("check", str(path), str(out))
-            data = self._rows(out, tape.time.size)
-        if len(data) % (8 * _COLUMNS):
-            raise self._error(f"check wrote {len(data)} bytes, which are not whole rows")
-        rows = np.frombuffer(data, "<i8").astype(np.int64).reshape(-1, _COLUMNS)
-        return Delivery(*(np.ascontiguousarray(column) for column in rows.T))
+            return Delivery(*self._columns("check", out, tape.time.size))
 
     def first_fault(self, tape: Tape, id_space: int) -> Fault | None:
         """Check the peer on a tape; return its first fault, or None. Raises PeerError."""
@@ -132,7 +130,43 @@ class Peer:
                 )
         return times
 
-    def _rows(self, out: Path, operations: int) -> bytes:
+    def threads(
+        self,
+        tape: Tape,
+        id_space: int,
+        threads: int,
+        *,
+        phases: Sequence[int] = (0,),
+        rounds: int = 1,
+        warm_up: int = 0,
+        record: bool = False,
+    ) -> tuple[list[PhaseTime], Calls | None]:
+        """Let producers do a tape of starts and cancels in real time; a unit is a millisecond.
+
+        With `record`, also returns the calls of the last round, whose times then have two readings
+        of the clock in each call. Raises PeerError.
+        """
+        given = {"--threads": threads, "--rounds": rounds, "--warm-up": warm_up}
+        words = [word for name, value in given.items() for word in (name, str(value))]
+        with self._tape_file(tape, id_space, "ms", phases) as path:
+            out = path.with_name("out")
+            words += ["--out", str(out)] if record else []
+            text = self._run("threads", str(path), *words)
+            calls = Calls(*self._columns("threads", out, tape.time.size)) if record else None
+        try:
+            return parse_times(text, rounds, len(phases)), calls
+        except (ValueError, RecursionError) as error:
+            raise self._error(f"threads: {reason(error)}") from None
+
+    def _columns(self, command: str, out: Path, operations: int) -> list[Int64s]:
+        """The columns of the rows that the peer wrote."""
+        data = self._rows(command, out, operations)
+        if len(data) % (8 * _COLUMNS):
+            raise self._error(f"{command} wrote {len(data)} bytes, which are not whole rows")
+        rows = np.frombuffer(data, "<i8").astype(np.int64).reshape(-1, _COLUMNS)
+        return [np.ascontiguousarray(column) for column in rows.T]
+
+    def _rows(self, command: str, out: Path, operations: int) -> bytes:
         """The bytes of the rows, if the peer has left a file of its own in the place of OUT.
 
         A device or a FIFO would never end, and a link may lead anywhere. What is opened is what is
@@ -143,19 +177,21 @@ class Peer:
         try:
             if out.is_symlink():
                 raise self._error(
-                    "check has put a link in the place of OUT; it must write the file"
+                    f"{command} has put a link in the place of OUT; it must write the file"
                 )
             with os.fdopen(os.open(out, flags), "rb") as file:
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-                    raise self._error("check has left something else than a file of its own as OUT")
+                    raise self._error(
+                        f"{command} has left something else than a file of its own as OUT"
+                    )
                 if status.st_size > most:
                     raise self._error(
-                        f"check wrote {status.st_size} bytes for {operations} operations"
+                        f"{command} wrote {status.st_size} bytes for {operations} operations"
                     )
                 return file.read(most)
         except OSError as error:
-            raise self._error(f"check wrote no rows: {reason(error)}") from None
+            raise self._error(f"{command} wrote no rows: {reason(error)}") from None
 
     @contextmanager
     def _tape_file(

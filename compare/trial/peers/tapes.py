@@ -272,6 +272,36 @@ def growing(size: int, cannot: Collection[str] = ()) -> Growth:
     return Growth(tape, tuple(first.tolist()), (*phases, "expiry"))
 
 
+# ---- threads
+
+RACING = 256  # ids whose timers are due soon
+_RACES = 8  # one of so many pairs is of these
+_SOON, _FAR = (1, 6), (60_000, 120_000)  # delays of these, and of the others, which never fire
+
+
+def racing(size: int, pairs: int, seed: int = 0) -> tuple[Tape, tuple[int, ...]]:
+    """A tape for producers, with its phases: `size` starts; pairs of a cancel and a start; cancels.
+
+    A unit is a millisecond. One of _RACES pairs is of timers that are due at once: with an even id,
+    it cancels one that may be due meanwhile; with an odd one, it starts two, which must come out.
+    """
+    random = np.random.default_rng(seed)
+    every = np.arange(RACING + size)
+    among = random.integers(0, RACING, pairs)
+    far = RACING + random.integers(0, size, pairs)
+    ids = np.where(random.random(pairs) < 1 / _RACES, among, far).repeat(2)
+    op = np.tile([CANCEL, START], pairs)
+    op[(ids < RACING) & (ids % 2 == 1)] = START
+    id_ = np.concatenate([every, ids, every[RACING:]])
+    op = np.concatenate([0 * every + START, op, 0 * every[RACING:] + CANCEL])
+    delay = random.integers(*_FAR, id_.size)
+    soon = id_ < RACING
+    delay[soon] = random.integers(*_SOON, soon.sum())
+    columns = (np.zeros_like(id_), op, id_, delay * (op == START))
+    tape = Tape(*(column.astype(kind) for column, kind in zip(columns, DTYPES, strict=True)))
+    return tape, (0, every.size, every.size + ids.size)
+
+
 # ---- random tapes
 
 _BEGINNINGS = (0, 1, 255, 256, *(edge - 40 for edge in EDGES[:3]), 2**40, LIMIT - 10**6)

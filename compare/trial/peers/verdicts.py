@@ -32,7 +32,7 @@ def result_text(verdict: Verdict) -> str:
 
 def tape_text(verdict: Verdict) -> str:
     """The smallest tape on which the peer fails in a line, up to LONGEST_TABLE operations."""
-    if verdict.failure is None:
+    if verdict.failure is None or not verdict.failure.is_small:
         return ""
     texts = []
     for row in operations_table(verdict.failure, verdict.description)[:LONGEST_TABLE]:
@@ -77,7 +77,7 @@ def markdown(verdict: Verdict) -> str:
         "| | |",
         "|---|---|",
         f"| timer | {_cell(described.scheme)}, {_cell(described.language)} |",
-        f"| fires | {described.rounding.text}; order {described.order} |",
+        f"| fires | {described.fires}; order {described.order} |",
         *(f"| {kind}s | {number:,} |" for kind, number in verdict.tried.items()),
         f"| skipped | {len(verdict.skipped):,} |",
         *(
@@ -87,7 +87,7 @@ def markdown(verdict: Verdict) -> str:
         f"| seed | {verdict.seed} |",
         f"| result | {_cell(result_text(verdict))} |",
     ]
-    if failure is not None:
+    if failure is not None and failure.is_small:
         table = operations_table(failure, described)
         lines += ["", f"The smallest tape has {len(table):,} operations; it was found in: "]
         lines[-1] += _cell(failure.origin)

@@ -1,10 +1,12 @@
 """The project's own timers as peers: python -m compare.trial.peers.wheelwork NAME COMMAND ...
 
 NAME is a contestant, such as `hashed-wheel/tick=5` or `module:Class`. A tick is a number of units.
-`check` calls the timer's methods; `time` runs the compiled loop of a replay if there is one.
+`check` calls the timer's methods; `time` runs the compiled loop of a replay if there is one, and
+`threads` puts the timer into a `SystemTimer`.
 """
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,13 @@ from compare.base.versions import DISTRIBUTION, versions
 from compare.traffic.tapes.tape import CANCEL
 from compare.traffic.tapes.tape import Tape as Operations
 from compare.trial.peers import peer
-from compare.trial.peers.protocol import Description, Limits, PeerRounding
+from compare.trial.peers.protocol import ONCE, Description, Limits, PeerRounding
 from compare.trial.replay.contestant import COMPILED, Contestant, contestant
 from compare.trial.replay.engine import Buffers, loop_for, operations_of
 from compare.trial.replay.loops import ALL_STEPS
 from timers.errors import ParameterError, TimerError
 from timers.rounding import LEVEL_REACHES, Rounding
+from timers.services import SystemTimer
 
 
 class OwnTimer:
@@ -89,6 +92,25 @@ class LoopRun:
         return self._loop.finish().fired
 
 
+class Served:
+    """A timer in a SystemTimer, which is for several threads."""
+
+    def __init__(self, timer: Contestant) -> None:
+        self._service = SystemTimer(timer.new("ms", 0))
+
+    def start(self, delay: int, call: Callable[[], None]) -> Any:
+        """Make a call in `delay` ms."""
+        return self._service.schedule_after(delay / 1000, call)
+
+    def cancel(self, handle: Any) -> bool:
+        """Cancel a call."""
+        return bool(handle.cancel())
+
+    def close(self) -> None:
+        """End the thread."""
+        self._service.close()
+
+
 def description_of(timer: Contestant) -> Description:
     """The description of a timer. Raises ParameterError for one with a closed form of its own."""
     rounding = timer.rounding("unit")
@@ -104,6 +126,7 @@ def description_of(timer: Contestant) -> Description:
         limits=Limits(delay=LEVEL_REACHES[-1] - 1) if rounding.direction == "levels" else Limits(),
         order=timer.traits.order,
         rearm="in place",
+        threads=ONCE,
         parameters=timer.parameters("unit"),
     )
 
@@ -120,6 +143,7 @@ def main(argv: list[str]) -> int:
             lambda start: OwnTimer(timer.new("unit", start)),
             argv[1:],
             lambda tape: LoopRun(timer, tape),
+            lambda: Served(timer),
         )
     except TimerError as error:
         print(f"{argv[0]}: {error}", file=sys.stderr)

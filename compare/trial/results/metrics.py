@@ -117,6 +117,13 @@ METRICS = {
         )
         for name in quantiles.QUANTILES
     },
+    # timers that several threads use
+    "threads_cpu": Metric("CPU time", formats.significant, "ns", LOWER, ("range",)),
+    "threads_wall": Metric("wall time", formats.significant, "ns", LOWER, ("range",)),
+    "threads_start_p99": Metric("a start, p99", formats.nanoseconds, "ns", LOWER),
+    "threads_late_p99": Metric("lateness, p99", formats.amount, "ms", LOWER),
+    "threads_lost": Metric("lost", better=LOWER),
+    "threads_doubled": Metric("doubled", better=LOWER),
     # replays of workloads and traces
     "replay_time": Metric(
         "time per operation, median", formats.significant, "ns", LOWER, ("range", "ratio")

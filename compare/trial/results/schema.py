@@ -15,10 +15,12 @@ A value belongs to a contestant, a subject, a size and a metric.
 | a task of peers, such as "peer hold" | timers pending | `peer_time`, `single_p50`, ... |
 | "peer insert" | timers pending | `peer_memory` |
 | "peer" | timers pending | `pair_time`, `fire_time`, `step_time` |
+| "threads 1", ..., "threads 4, oversubscribed" | timers pending | `threads_cpu`, ... |
 | a kind of trials and their load, such as "rate low" | the rate or the limit | those of a trial |
 
 The contestants and peers are those of the manifest. There are three others: hosts, such as asyncio,
-with callers that have a clock of their own; services and event loops, with the subject "overload";
+with callers that have a clock of their own; services and event loops, with the subjects "overload"
+and "threads";
 and the designs of a purgatory. The contestants of experiments are names of timers and peers,
 perhaps with a remark.
 
@@ -68,6 +70,9 @@ IDLE = "idle hour"
 
 OVERLOAD = "overload"
 """The subject of lateness against the offered load."""
+
+THREADS = "threads "
+"""The subjects of timers that several threads use begin so; the number of producers follows."""
 
 OVER_BUDGET = "over budget"
 """The note of a time that was not measured, here and at larger sizes."""

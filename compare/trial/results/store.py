@@ -135,7 +135,7 @@ def contestant_entry(contestant: Contestant, units: Collection[str]) -> dict[str
 
 
 _KEPT_TRAITS = (
-    *("name", "scheme", "summary", "order", "exact_next_expiry"),
+    *("name", "scheme", "summary", "order", "order_text", "exact_next_expiry"),
     *("horizon", "jumps", "suits", "drawback", "source"),
 )
 

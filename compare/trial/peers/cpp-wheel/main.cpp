@@ -106,7 +106,7 @@ int main(int argc, char **argv) {
         "cpp-wheel",
         R"json({"protocol": 1, "name": "cpp-wheel", "language": "C++",
             "scheme": "hierarchical wheel that cascades",
-            "rearm": "in place", "parameters": {"levels": 8, "wheel_size": 256},
+            "rearm": "in place", "threads": "once", "parameters": {"levels": 8, "wheel_size": 256},
             "notes": {"bytes_per_timer": 40, "handles": "pointers, without generations"}})json",
         argc, argv);
 }

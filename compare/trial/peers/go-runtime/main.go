@@ -77,11 +77,16 @@ func (b *bubble) nextWakeup() int64 {
 }
 
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == "threads" { // in real time, with all processors
+		start := func(delay time.Duration, call func()) *time.Timer { return time.AfterFunc(delay, call) }
+		threadsMain("go-runtime", service[*time.Timer]{start, (*time.Timer).Stop}, os.Args[1:])
+		return
+	}
 	runtime.GOMAXPROCS(1) // so that goroutines start in the order of their timers
 	debug.SetTraceback("none")
 	description := `{"protocol": 1, "name": "go-runtime", "language": "Go", "library": "runtime",
  "version": "` + runtime.Version() + `", "scheme": "heap of four children (time.AfterFunc)",
- "rearm": "in place", "limits": {"delay": 4000000000000, "step": 4000000000000},
+ "rearm": "in place", "threads": "once", "limits": {"delay": 4000000000000, "step": 4000000000000},
  "notes": {"clock": "the bubble's work in moving the clock is timed too",
            "expiry": "a goroutine for each timer", "re-arm": "Timer.Reset"}}`
 	words := os.Args[1:]

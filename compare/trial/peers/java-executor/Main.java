@@ -11,7 +11,7 @@ public final class Main implements Peer.Structure<Future<?>> {
             """
             {"protocol": 1, "name": "java-executor", "language": "Java", "library": "JDK", "version": "%s",
              "scheme": "binary heap with positions under a lock (ScheduledThreadPoolExecutor)", "rearm": "cancel and start",
-             "real_time": true, "notes": {"cancel": "setRemoveOnCancelPolicy(true)"}}
+             "real_time": true, "threads": "may overlap", "notes": {"cancel": "setRemoveOnCancelPolicy(true)"}}
             """;
 
     private final ScheduledThreadPoolExecutor executor = new ScheduledThreadPoolExecutor(1);
@@ -47,8 +47,32 @@ public final class Main implements Peer.Structure<Future<?>> {
         return pending;
     }
 
+    /** As its users call it. A cancel succeeds while the call runs, as that of every FutureTask. */
+    static final class Service implements Peer.Service<Future<?>> {
+        private final ScheduledThreadPoolExecutor executor = new ScheduledThreadPoolExecutor(1);
+
+        Service() {
+            executor.setRemoveOnCancelPolicy(true);
+        }
+
+        @Override
+        public Future<?> start(long delay, Runnable call) {
+            return executor.schedule(call, delay, TimeUnit.MILLISECONDS);
+        }
+
+        @Override
+        public boolean cancel(Future<?> task) {
+            return task.cancel(false);
+        }
+
+        @Override
+        public void close() {
+            executor.shutdownNow();
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
         String description = DESCRIPTION.formatted(Runtime.version());
-        Peer.main("java-executor", description, 0, start -> new Main(), arguments);
+        Peer.main("java-executor", description, 0, start -> new Main(), Service::new, arguments);
     }
 }

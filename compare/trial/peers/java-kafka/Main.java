@@ -8,7 +8,9 @@ import java.util.Comparator;
 import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.concurrent.DelayQueue;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.kafka.common.utils.Time;
 import wheelwork.Peer;
 
 public final class Main implements Peer.Structure<Main.Task> {
@@ -18,6 +20,7 @@ public final class Main implements Peer.Structure<Main.Task> {
             """
             {"protocol": 1, "name": "java-kafka", "language": "Java", "library": "kafka-server-common",
              "version": "%s", "scheme": "hierarchical wheel with a queue of buckets (TimingWheel)", "rearm": "cancel and start",
+             "threads": "once",
              "rounding": {"kind": "%s", "tick": %d},
              "parameters": {"tick": %d, "wheel_size": %d}, "limits": {"time": 1152921504606846976},
              "notes": {"queue": "a PriorityQueue instead of the DelayQueue, which reads the clock",
@@ -127,11 +130,65 @@ public final class Main implements Peer.Structure<Main.Task> {
                 "refiled", refiled, "most_queued", buckets.most);
     }
 
+    /**
+     * SystemTimer, with the thread that drives it as Kafka's purgatory does. As in DelayedOperation, a
+     * flag says whether the call or the cancel comes first.
+     */
+    static final class Service implements Peer.Service<Service.Call> {
+        static final class Call extends TimerTask {
+            final AtomicBoolean completed = new AtomicBoolean();
+            final Runnable call;
+
+            Call(long delay, Runnable call) {
+                super(delay);
+                this.call = call;
+            }
+
+            @Override
+            public void run() {
+                if (completed.compareAndSet(false, true)) call.run();
+            }
+        }
+
+        private final SystemTimer timer = new SystemTimer("peer", TICK, WHEEL_SIZE, Time.SYSTEM.hiResClockMs());
+        private volatile boolean ends;
+
+        Service() {
+            Thread reaper = new Thread(() -> {
+                try {
+                    while (!ends) timer.advanceClock(200);
+                } catch (InterruptedException ended) {
+                    return;
+                }
+            });
+            reaper.setDaemon(true);
+            reaper.start();
+        }
+
+        @Override
+        public Call start(long delay, Runnable call) {
+            Call task = new Call(delay, call);
+            timer.add(task);
+            return task;
+        }
+
+        @Override
+        public boolean cancel(Call task) {
+            task.cancel();
+            return task.completed.compareAndSet(false, true);
+        }
+
+        @Override
+        public void close() {
+            ends = true;
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
         String path = TimingWheel.class.getProtectionDomain().getCodeSource().getLocation().getPath();
         String version = path.replaceAll(".*kafka-server-common-(.*)\\.jar", "$1");
         String kind = TICK == 1 ? "exact" : "down";
         String description = DESCRIPTION.formatted(version, kind, TICK, TICK, WHEEL_SIZE);
-        Peer.main("java-kafka", description, TICK - 1, Main::new, arguments);
+        Peer.main("java-kafka", description, TICK - 1, Main::new, Service::new, arguments);
     }
 }

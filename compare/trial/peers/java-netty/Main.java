@@ -20,7 +20,7 @@ public final class Main implements Peer.Structure<Timeout> {
             """
             {"protocol": 1, "name": "java-netty", "language": "Java", "library": "netty-common",
              "version": "%s", "scheme": "hashed wheel with rounds (HashedWheelTimer)", "rearm": "cancel and start",
-             "rounding": {"kind": "up", "tick": %d}, "drain": "unit",
+             "rounding": {"kind": "up", "tick": %d}, "drain": "unit", "threads": "once",
              "parameters": {"tick": %d, "wheel_size": %d},
              "limits": {"time": 4398046511104, "step": 2000000},
              "notes": {"clock": "the worker is stepped by hand",
@@ -133,9 +133,29 @@ public final class Main implements Peer.Structure<Timeout> {
         return pending;
     }
 
+    /** The timer itself, with its own thread; starts and cancels go through MPSC queues. */
+    static final class Service implements Peer.Service<Timeout> {
+        private final HashedWheelTimer timer = new HashedWheelTimer(TICK, TimeUnit.MILLISECONDS, WHEEL_SIZE);
+
+        @Override
+        public Timeout start(long delay, Runnable call) {
+            return timer.newTimeout(timeout -> call.run(), delay, TimeUnit.MILLISECONDS);
+        }
+
+        @Override
+        public boolean cancel(Timeout timeout) {
+            return timeout.cancel();
+        }
+
+        @Override
+        public void close() {
+            timer.stop();
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
         String version = HashedWheelTimer.class.getProtectionDomain().getCodeSource().getLocation().getPath();
         version = version.replaceAll(".*netty-common-(.*)\\.jar", "$1");
-        Peer.main("java-netty", DESCRIPTION.formatted(version, TICK, TICK, WHEEL_SIZE), 0, Main::new, arguments);
+        Peer.main("java-netty", DESCRIPTION.formatted(version, TICK, TICK, WHEEL_SIZE), 0, Main::new, Service::new, arguments);
     }
 }

@@ -10,6 +10,7 @@ public final class Main implements Peer.Structure<TimerTask> {
             """
             {"protocol": 1, "name": "java-timer", "language": "Java", "library": "JDK", "version": "%s",
              "scheme": "binary heap under a lock (java.util.Timer)", "rearm": "cancel and start", "real_time": true,
+             "threads": "once",
              "notes": {"cancel": "marks the task; an advance purges, O(n)"}}
             """;
 
@@ -49,8 +50,35 @@ public final class Main implements Peer.Structure<TimerTask> {
         return pending;
     }
 
+    /** As its users call it: a cancelled task stays in the heap until its deadline. */
+    static final class Service implements Peer.Service<TimerTask> {
+        private final Timer timer = new Timer(true);
+
+        @Override
+        public TimerTask start(long delay, Runnable call) {
+            TimerTask task = new TimerTask() {
+                @Override
+                public void run() {
+                    call.run();
+                }
+            };
+            timer.schedule(task, delay);
+            return task;
+        }
+
+        @Override
+        public boolean cancel(TimerTask task) {
+            return task.cancel();
+        }
+
+        @Override
+        public void close() {
+            timer.cancel();
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
         String description = DESCRIPTION.formatted(Runtime.version());
-        Peer.main("java-timer", description, 0, start -> new Main(), arguments);
+        Peer.main("java-timer", description, 0, start -> new Main(), Service::new, arguments);
     }
 }

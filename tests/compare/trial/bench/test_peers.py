@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from compare.traffic.tapes.tape import validate
+from compare.traffic.tapes.tape import REARM, validate
 from compare.trial.bench import peers as module
 from compare.trial.bench.callers import METRICS, CompiledCaller, Plan, costs_of
 from compare.trial.bench.comparison import Comparison
@@ -89,7 +89,7 @@ def test_a_right_peer_is_timed_and_wrong_missing_and_broken_ones_are_named():
     assert described[ORDINARY.name]["lateness"] == [0, 0]
 
 
-FAKE = {"insert": 100, "cancel": 200, "hold": 300, "expiry": 400}
+FAKE = {"insert": 100, "cancel": 200, "re-arm": 250, "hold": 300, "expiry": 400}
 """ns for each operation of the fake peer: each has another, so that none takes another's place."""
 FAKE_BYTES = 50  # for each timer
 
@@ -98,7 +98,9 @@ def fake_times(turn, phases, *, histogram=False):
     """The times of a peer that takes exactly so long; the rest of a tape takes far longer."""
     size, pairs = turn.tapes.size, turn.tapes.operations(HOLD)
     waste = 10**12
-    if phases.first == module.filling(turn.tapes).first:
+    if (phases.tape.op == REARM).any():
+        work = [None, None, ("re-arm", size), None]
+    elif phases.first == module.filling(turn.tapes).first:
         work = [("insert", size), None, ("cancel", size), None]
     elif phases.first == module.holding(turn.tapes).first:
         work = [None, None, ("hold", pairs), ("expiry", size), None]
@@ -135,7 +137,7 @@ def test_the_figures_are_those_of_a_peer_with_known_times(size, monkeypatch):
         for operation, ns in FAKE.items():
             assert found[f"peer {operation}", METRIC, repeat] == pytest.approx(ns)
         assert found["peer insert", module.MEMORY, repeat] == FAKE_BYTES
-    phases = {"insert": 0, "cancel": 2, "hold": 2, "expiry": 3}
+    phases = {"insert": 0, "cancel": 2, "re-arm": 2, "hold": 2, "expiry": 3}
     for operation, number in phases.items():
         for name in SINGLE:
             assert found[f"peer {operation}", name, None] == bin_end(number + 16)
@@ -148,6 +150,16 @@ def test_every_task_has_quantiles_of_single_operations():
         assert found.keys() == SINGLE.keys()
         values = [found[name] for name in SINGLE]
         assert values == sorted(values) and values[0] > 50  # Python takes longer
+
+
+def test_timers_of_the_project_do_the_same_tasks():
+    own = contestant("delay-queue")
+    bench = PeerBench([], [own], (200,), 2, math.inf, 0)
+    bench.run()
+    assert all(row.value > 0 for row in bench.rows)
+    assert sorted((row.subject, row.repeat) for row in bench.rows) == sorted(
+        (subject, repeat) for subject in SUBJECTS for repeat in (0, 1)
+    )
 
 
 def test_a_slow_peer_is_left_out_and_the_others_go_on():
@@ -172,14 +184,15 @@ def test_the_budget_counts_what_is_timed(monkeypatch):
     monkeypatch.setattr(bench, "_check", lambda turn: None)
     bench.run()
     turns = {row.repeat for row in bench.rows if row.metric == METRIC}
-    assert len(turns) == 2  # of 4 + 7 phases of 0.1 s each
-    assert calls == [False] * 3 * 2 + [True] * 2
+    assert len(turns) == 2  # of 5 + 7 phases of 0.1 s each
+    assert calls == [False] * 4 * 2 + [True] * 3
 
 
 @pytest.mark.parametrize("size", [8, 100, 5_000])
 def test_the_tapes_keep_the_rules_and_their_phases_have_their_work(size):
     tapes, plan = tapes_of(size, 1), Plan(size, 400, 1)
-    for phases in (module.filling(tapes), module.holding(tapes), calling(plan)):
+    made = (make(tapes) for make in (module.filling, module.rearming, module.holding))
+    for phases in (*made, calling(plan)):
         validate(phases.tape, phases.id_space)
         assert phases.first[0] == 0
     tape, first, id_space = module.holding(tapes)

@@ -4,14 +4,18 @@ import inspect
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
+from compare.traffic.tapes.tape import START
 from compare.trial.oracle import deliveries
-from compare.trial.oracle.deliveries import FAULTS
+from compare.trial.oracle.deliveries import FAULTS, Delivery
 from compare.trial.peers import check
 from compare.trial.peers.check import check_peer
+from compare.trial.peers.protocol import PeerRounding
 from compare.trial.peers.run import Peer
-from tests.compare.trial.peers import wrong_list
+from tests.compare.small_tapes import tape_of
+from tests.compare.trial.peers import wrong_list, wrong_services
 from tests.compare.trial.peers.test_check import InProcess, _small  # noqa: F401  # a fixture
 
 WITHOUT = {
@@ -25,8 +29,11 @@ WITHOUT = {
     "fifo": ("if fifo:", "if False:"),
 }
 """For each rule, what it is in the source, and what takes its place."""
-STRUCTURAL = ("unknown", "back in time")
-"""The code after these rules needs them. `BROKEN` in `test_check` has a wrong program for each."""
+OF_ROWS = "back in time"
+"""No timer breaks this rule alone, since the helpers write the clock: rows do, below."""
+STRUCTURAL = "unknown"
+"""The code after this rule indexes by operations, and cannot run without it. `BROKEN` in
+`test_check` has a wrong program for it."""
 NEEDED_BY = {
     "twice": "twice",
     "missing": "lostbyjumps",
@@ -50,7 +57,7 @@ def changed(old, new):
 
 
 def test_each_rule_is_tried():
-    assert {*WITHOUT, *STRUCTURAL} == {*FAULTS}
+    assert {*WITHOUT, OF_ROWS, STRUCTURAL} == {*FAULTS}
     assert {wrong_list.PYTHON[name] for name in NEEDED_BY.values()} == NEEDED_BY.keys()
 
 
@@ -60,6 +67,17 @@ def test_without_its_rule_a_wrong_timer_passes(rule, monkeypatch):
     assert check_peer(peer, examples=0, shrink_seconds=0.0).failure is not None
     monkeypatch.setattr(check, "first_fault", changed(*WITHOUT[rule]).first_fault)
     assert check_peer(peer, examples=0, shrink_seconds=0.0).failure is None
+
+
+def test_without_its_rule_rows_that_go_back_in_time_pass():
+    """Both come out within their bounds, but the clock falls from 9 to 8."""
+    tape = tape_of((0, START, 0, 5), (0, START, 1, 5))
+    bounds = PeerRounding("late", 10).bounds(tape)
+    rows = Delivery(*map(np.array, ([0, 1], [2, 2], [9, 8], [5, 5])))
+    assert deliveries.first_fault(tape, 2, bounds, rows, fifo=False).kind == OF_ROWS
+    rule = "    wrong[1:] |= (np.diff(rows.before) < 0) | (np.diff(rows.clock) < 0)\n"
+    blind = changed(rule, "")
+    assert blind.first_fault(tape, 2, bounds, rows, fifo=False) is None
 
 
 @pytest.mark.peers
@@ -82,3 +100,5 @@ def test_the_table_in_the_docs_has_every_wrong_timer():
         for fault, rule in rules.items():
             row = f"| {language} | {wrong_list.says(language, fault)} | {rule} | "
             assert row in text, row
+    for fault, rule in wrong_services.RULES.items():
+        assert f"| Python, threads | {wrong_services.CLASSES[fault].__doc__} | {rule} | |" in text

@@ -1,8 +1,8 @@
 """All wrong timers of the tests as one table: python -m tests.compare.trial.peers.wrong_list.
 
 Each is checked, and its row says the rule that caught it and the length of the smallest tape. The
-programs are `wrong.py`, `wrong.c` and `wrong.mjs`; `wrong_timers.py` has the timers in Python for
-`pytest --timer`.
+programs are `wrong.py`, `wrong.c` and `wrong.mjs`, and `wrong_services.py` for several threads;
+`wrong_timers.py` has the timers in Python for `pytest --timer`.
 """
 
 import subprocess
@@ -13,7 +13,7 @@ from pathlib import Path
 from compare.trial.peers import catalogue
 from compare.trial.peers.check import check_peer
 from compare.trial.peers.run import Peer
-from tests.compare.trial.peers import wrong, wrong_timers
+from tests.compare.trial.peers import wrong, wrong_services, wrong_timers
 
 HERE = Path(__file__).parent
 PYTHON = {
@@ -125,6 +125,10 @@ def main() -> None:
                 caught = f"{failure.fault.kind} | {failure.tape.time.size:,}" if failure else "-"
                 lines.append(f"| {language} | {says(language, fault)} | {caught} |")
                 print(lines[-1], file=sys.stderr)
+    for fault in wrong_services.RULES:
+        failure = check_peer(Peer((sys.executable, wrong_services.__file__, fault))).failure
+        caught = failure.fault.kind if failure else "-"
+        lines.append(f"| Python, threads | {wrong_services.CLASSES[fault].__doc__} | {caught} | |")
     for rule, cls in wrong_timers.RULES.items():
         text = cls.__doc__.split("\n")[0].removesuffix(".")
         rule = rule.replace("{}", "…")
