@@ -26,7 +26,7 @@ REARMS = ("", "in place", "cancel and start")
 ORDERS = ("fifo", "unspecified")
 ONCE, MAY_OVERLAP = "once", "may overlap"
 THREADS = ("", ONCE, MAY_OVERLAP)
-"""Not for threads; what was cancelled does not run; or it may run while the cancel succeeds."""
+"""Not for threads; what was cancelled does not run; or what is due may run all the same."""
 DRAINS = ("unit", "wake-up")
 CANNOT = ("cancel", "re-arm")
 """Operations that a peer may lack. It gets no tapes with these."""

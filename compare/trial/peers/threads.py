@@ -94,8 +94,9 @@ def judge(tape: Tape, calls: Calls, threads: str, tick: int = 1) -> Judgement:
     cancelled_at = np.full(operations, np.iinfo(np.int64).max)
     cancelled_at[target[took]] = end[cancels[took]]
     taken = cancelled_at != np.iinfo(np.int64).max
-    # A call that had begun when the cancel returned cannot be told from one that is running.
-    after = came > cancelled_at if threads == MAY_OVERLAP else taken
+    # What the library had begun to call when the cancel returned may reach its first line later. So
+    # only a timer that was not due then was surely cancelled.
+    after = cancelled_at < begin + due - UNIT_NS if threads == MAY_OVERLAP else taken
     vain, kept = np.zeros(operations, np.bool_), np.zeros(operations, np.bool_)
     vain[cancels] = ~took & (end[cancels] < begin[target] + due[target] - UNIT_NS)
     kept[target[vain[cancels]]] = True  # it may be due long after the run

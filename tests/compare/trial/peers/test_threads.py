@@ -91,7 +91,10 @@ def test_a_call_that_runs_may_be_cancelled_only_where_that_is_declared():
     during = changed((4, DONE, 11 * MS, 12 * MS), without=[(4, REFUSED)])
     assert judged(during).broken == {"cancelled": 1}
     assert judged(during, MAY_OVERLAP).broken == {}
-    after = changed((1, RAN, 10 * MS, 10 * MS))  # the cancel had returned
+    late = changed((4, DONE, 11 * MS, 12 * MS), (3, RAN, 13 * MS, 13 * MS), without=[(4, REFUSED)])
+    assert judged(late).broken == {"cancelled": 1}
+    assert judged(late, MAY_OVERLAP).broken == {}  # a thread may stop before the first line
+    after = changed((1, RAN, 10 * MS, 10 * MS))  # cancelled before it was due
     assert judged(after, MAY_OVERLAP).broken == {"cancelled": 1}
 
 
