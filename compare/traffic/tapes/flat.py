@@ -28,7 +28,9 @@ from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS
 
 MAGIC = int.from_bytes(b"WHLTAPE\0", "little")
 VERSION = 1
-HEADER = 8  # int64s
+CELLS = ("magic", "version", "ns", "operations", "id_space", "first_time", "phases", "zero")
+"""The header: an int64 each."""
+HEADER = len(CELLS)
 ALIGNMENT = 8
 NANOSECONDS = {unit: 10 ** (9 - EXPONENTS[unit]) for unit in TAPE_UNITS} | {"unit": 0}
 """Nanoseconds in a unit; 0 for units that are not durations."""

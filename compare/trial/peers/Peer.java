@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -17,7 +18,34 @@ import java.util.function.LongFunction;
 import java.util.function.Supplier;
 
 public final class Peer {
-    private static final byte START = 0, CANCEL = 1, REARM = 2;
+    // from shared.py: begin
+    // A tape begins with it and a zero byte.
+    private static final String MAGIC = "WHLTAPE";
+    // Of a tape; in bytes.
+    private static final int VERSION = 1, HEADER = 64, ALIGNMENT = 8;
+    // Where the int64s of the header are.
+    private static final int VERSION_AT = 8, OPERATIONS_AT = 24, ID_SPACE_AT = 32, FIRST_TIME_AT = 40, PHASES_AT = 48;
+    // Operations.
+    private static final int START = 0, CANCEL = 1, REARM = 2, ARM = 3;
+    // The bins of a histogram: enough for 2^63 ns.
+    private static final int BINS = 496;
+    // Defaults of options.
+    private static final int ROUNDS = 7, WARM_UP = 5, THREADS_ROUNDS = 1, PRODUCERS = 2;
+    // What a row of `threads` says.
+    private static final int REFUSED = 0, DONE = 1, RAN = 2;
+    // A unit of `threads`; how long it waits for a call, and then for one that is too many.
+    private static final int UNIT_NS = 1000000, GRACE_MS = 5000, SETTLE_MS = 50;
+    // The exit code for a bad command or tape.
+    private static final int BAD_INPUT = 2;
+    // Problems of a tape, after its path.
+    private static final String NO_TAPE = "is not a tape", CUT = "is cut short";
+    // The usage.
+    private static final String COMMANDS = "describe | check TAPE OUT | time TAPE";
+    // The members of a line of `time` and `threads`.
+    private static final String COMMON = "{\"round\": %d, \"phase\": %d, \"operations\": %d, \"expired\": %d, \"wall_ns\": %d, \"process_ns\": %d";
+    // And those that `threads` may leave out.
+    private static final String OWN = ", \"thread_ns\": %d, \"memory_bytes\": %d";
+    // from shared.py: end
 
     /** A timer that is pending until it fires or is cancelled; structures may extend it. */
     public static class Timer {
@@ -95,23 +123,25 @@ public final class Peer {
         Tape(String path) throws IOException, BadTape {
             ByteBuffer data = ByteBuffer.wrap(Files.readAllBytes(Path.of(path)));
             data.order(ByteOrder.LITTLE_ENDIAN);
-            long magic = 0x0045504154_4C4857L; // WHLTAPE and a zero byte
-            if (data.capacity() < 64 || data.getLong(0) != magic) throw new BadTape(path + " is not a tape");
-            if (data.getLong(8) != 1)
-                throw new BadTape(path + " is a tape of version " + data.getLong(8) + "; this peer reads 1");
-            operations = Math.toIntExact(data.getLong(24));
-            idSpace = Math.toIntExact(data.getLong(32));
-            firstTime = data.getLong(40);
-            int phases = Math.toIntExact(data.getLong(48)), n = operations;
-            long size = 64 + 8L * phases + 16L * n + up(n) + up(4L * n);
-            if (data.capacity() < size) throw new BadTape(path + " is cut short");
+            byte[] magic = (MAGIC + "\0").getBytes(StandardCharsets.US_ASCII);
+            if (data.capacity() < HEADER || !data.slice(0, magic.length).equals(ByteBuffer.wrap(magic)))
+                throw new BadTape(path + " " + NO_TAPE);
+            if (data.getLong(VERSION_AT) != VERSION)
+                throw new BadTape(
+                        path + " is a tape of version " + data.getLong(VERSION_AT) + "; this peer reads " + VERSION);
+            operations = Math.toIntExact(data.getLong(OPERATIONS_AT));
+            idSpace = Math.toIntExact(data.getLong(ID_SPACE_AT));
+            firstTime = data.getLong(FIRST_TIME_AT);
+            int phases = Math.toIntExact(data.getLong(PHASES_AT)), n = operations;
+            long size = HEADER + 8L * phases + 16L * n + up(n) + up(4L * n);
+            if (data.capacity() < size) throw new BadTape(path + " " + CUT);
             first = new long[phases];
             time = new long[n];
             deadline = new long[n];
             op = new byte[n];
             id = new int[n];
-            data.position(64).slice().order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().get(first);
-            int at = 64 + 8 * phases;
+            data.position(HEADER).slice().order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().get(first);
+            int at = HEADER + 8 * phases;
             data.position(at).slice().order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().get(time);
             data.position(at += 8 * n).slice().get(op);
             data.position(at += (int) up(n)).slice().order(ByteOrder.LITTLE_ENDIAN).asIntBuffer().get(id);
@@ -119,7 +149,7 @@ public final class Peer {
         }
 
         static long up(long bytes) {
-            return (bytes + 7) / 8 * 8;
+            return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         }
     }
 
@@ -199,7 +229,7 @@ public final class Peer {
          * ns, eight in each; the counts end with one that is not 0.
          */
         String singly(int from, int to, boolean drains) {
-            int[] counts = new int[496];
+            int[] counts = new int[BINS];
             int last = -1;
             for (int k = from; drains ? structure.size() > 0 : k < to; k++) {
                 long started = System.nanoTime();
@@ -217,7 +247,6 @@ public final class Peer {
 
     /** Threads that divide a tape of starts and cancels by id. `rows` has room if they are recorded. */
     private static final class Producers<H> {
-        private static final long REFUSED = 0, DONE = 1, RAN = 2;
         final Service<H> service;
         final Tape tape;
         final int threads;
@@ -263,19 +292,19 @@ public final class Peer {
             record(tape.operations + expired.getAndIncrement(), operation, RAN, rows.length > 0 ? System.nanoTime() : 0);
         }
 
-        /** Wait until all has been called that was not cancelled, or 5 s, and then for what is too many. */
+        /** Wait for all that was not cancelled, at most for the grace, and then for what is too many. */
         void settle() throws InterruptedException {
             int starts = 0;
             for (byte op : tape.op) if (op == START) starts++;
-            for (int turn = 0; turn < 5000 && expired.get() + cancelled.get() < starts; turn++) Thread.sleep(1);
-            Thread.sleep(50);
+            for (int turn = 0; turn < GRACE_MS && expired.get() + cancelled.get() < starts; turn++) Thread.sleep(1);
+            Thread.sleep(SETTLE_MS);
             service.close();
         }
     }
 
     /** Let producers do a tape in real time. The CPU time is that of the process, the collector's too. */
     private static <H> void threads(Tape tape, Supplier<Service<H>> serve, List<String> words) throws Exception {
-        int count = option(words, "--threads", 2), rounds = option(words, "--rounds", 1);
+        int count = option(words, "--threads", PRODUCERS), rounds = option(words, "--rounds", THREADS_ROUNDS);
         int out = words.indexOf("--out"), phases = tape.first.length;
         for (int round = -option(words, "--warm-up", 0); round < rounds; round++) {
             Producers<H> run = new Producers<>(serve.get(), tape, count, out >= 0);
@@ -313,8 +342,7 @@ public final class Peer {
                 process = Math.max(processCpuTime() - process, 0);
                 if (round >= 0)
                     System.out.printf(
-                            "{\"round\": %d, \"phase\": %d, \"operations\": %d, \"expired\": %d, \"wall_ns\": %d,"
-                                    + " \"process_ns\": %d}%n",
+                            COMMON + "}%n",
                             round, phase, spans[phase + 1] - spans[phase], run.expired.get() - expired, wall, process);
             }
             if (out >= 0 && round + 1 == rounds) {
@@ -363,14 +391,14 @@ public final class Peer {
             } else if (command.equals("time") && words.size() >= 2) {
                 time(
                         new Tape(words.get(1)), early, make,
-                        option(words, "--rounds", 7), option(words, "--warm-up", 5),
+                        option(words, "--rounds", ROUNDS), option(words, "--warm-up", WARM_UP),
                         option(words, "--histogram", 0) > 0);
             } else {
-                throw new BadTape("usage: describe | check TAPE OUT | time TAPE");
+                throw new BadTape("usage: " + COMMANDS);
             }
         } catch (BadTape | IOException error) {
             System.err.println(name + ": " + error.getMessage());
-            System.exit(2);
+            System.exit(BAD_INPUT);
         } catch (Throwable error) { // a library's; in one line
             System.err.println(name + ": " + error + " at " + error.getStackTrace()[0]);
             System.exit(1);
@@ -410,10 +438,9 @@ public final class Peer {
                 if (drains && memory < 0) memory = Math.max(resident("VmHWM:") - before, 0);
                 if (round >= 0)
                     System.out.printf(
-                            "{\"round\": %d, \"phase\": %d, \"operations\": %d, \"expired\": %d, \"wall_ns\": %d,"
-                                    + " \"thread_ns\": %d, \"process_ns\": %d, \"memory_bytes\": %d, \"counts\": %s%s}%n",
-                            round, phase, to - from, run.count - expired, wall, thread,
-                            thread + Math.max(others, 0), memory, run.counts(), histogram);
+                            COMMON + OWN + ", \"counts\": %s%s}%n",
+                            round, phase, to - from, run.count - expired, wall, thread + Math.max(others, 0),
+                            thread, memory, run.counts(), histogram);
             }
         }
     }

@@ -17,8 +17,34 @@ import (
 )
 
 const (
-	opCancel = 1
-	opRearm  = 2
+	// from shared.py: begin
+	// A tape begins with it and a zero byte.
+	peerMagic = "WHLTAPE"
+	// Of a tape; in bytes.
+	peerVersion, peerHeader, peerAlignment = 1, 64, 8
+	// Where the int64s of the header are.
+	peerVersionAt, peerOperationsAt, peerIdSpaceAt, peerFirstTimeAt, peerPhasesAt = 8, 24, 32, 40, 48
+	// Operations.
+	peerStart, peerCancel, peerRearm, peerArm = 0, 1, 2, 3
+	// The bins of a histogram: enough for 2^63 ns.
+	peerBins = 496
+	// Defaults of options.
+	peerRounds, peerWarmUp, peerThreadsRounds, peerProducers = 7, 5, 1, 2
+	// What a row of `threads` says.
+	peerRefused, peerDone, peerRan = 0, 1, 2
+	// A unit of `threads`; how long it waits for a call, and then for one that is too many.
+	peerUnitNs, peerGraceMs, peerSettleMs = 1000000, 5000, 50
+	// The exit code for a bad command or tape.
+	peerBadInput = 2
+	// Problems of a tape, after its path.
+	peerNoTape, peerCut = "is not a tape", "is cut short"
+	// The usage.
+	peerCommands = "describe | check TAPE OUT | time TAPE"
+	// The members of a line of `time` and `threads`.
+	peerCommon = "{\"round\": %v, \"phase\": %v, \"operations\": %v, \"expired\": %v, \"wall_ns\": %v, \"process_ns\": %v"
+	// And those that `threads` may leave out.
+	peerOwn = ", \"thread_ns\": %v, \"memory_bytes\": %v"
+	// from shared.py: end
 )
 
 // Timer is a pending timer; the peer embeds it in its own.
@@ -50,7 +76,7 @@ type tape struct {
 
 func fail(name string, problem any) {
 	fmt.Fprintf(os.Stderr, "%s: %v\n", name, problem)
-	os.Exit(2)
+	os.Exit(peerBadInput)
 }
 
 func readTape(path string) (*tape, error) {
@@ -59,24 +85,24 @@ func readTape(path string) (*tape, error) {
 		return nil, err
 	}
 	number := func(at int) int64 { return int64(binary.LittleEndian.Uint64(data[at:])) }
-	if len(data) < 64 || string(data[:8]) != "WHLTAPE\x00" {
-		return nil, fmt.Errorf("%s is not a tape", path)
+	if len(data) < peerHeader || string(data[:8]) != peerMagic+"\x00" {
+		return nil, fmt.Errorf("%s %s", path, peerNoTape)
 	}
-	if number(8) != 1 {
-		return nil, fmt.Errorf("%s is a tape of version %d; this peer reads 1", path, number(8))
+	if version := number(peerVersionAt); version != peerVersion {
+		return nil, fmt.Errorf("%s is a tape of version %d; this peer reads %d", path, version, peerVersion)
 	}
-	n, phases := int(number(24)), int(number(48))
-	up := func(at int) int { return (at + 7) / 8 * 8 }
-	times := 64 + 8*phases
+	n, phases := int(number(peerOperationsAt)), int(number(peerPhasesAt))
+	up := func(at int) int { return (at + peerAlignment - 1) / peerAlignment * peerAlignment }
+	times := peerHeader + 8*phases
 	ops := times + 8*n
 	ids := up(ops + n)
 	deadlines := up(ids + 4*n)
 	if len(data) < deadlines+8*n {
-		return nil, fmt.Errorf("%s is cut short", path)
+		return nil, fmt.Errorf("%s %s", path, peerCut)
 	}
-	t := &tape{idSpace: number(32), firstTime: number(40)}
+	t := &tape{idSpace: number(peerIdSpaceAt), firstTime: number(peerFirstTimeAt)}
 	for k := range phases {
-		t.first = append(t.first, number(64+8*k))
+		t.first = append(t.first, number(peerHeader+8*k))
 	}
 	for k := range n {
 		t.time = append(t.time, number(times+8*k))
@@ -123,19 +149,19 @@ func (r *run[T]) operations(from, to int) {
 		r.mayBeDue = false
 		id, op := t.id[k], t.op[k]
 		former := r.pending[id]
-		if rearmer, can := r.structure.(Rearmer[T]); can && former != nil && op > opCancel {
+		if rearmer, can := r.structure.(Rearmer[T]); can && former != nil && op > peerCancel {
 			timer := r.timer(former)
 			timer.operation, timer.deadline = int64(k), t.deadline[k]
 			rearmer.rearm(former)
 			r.mayBeDue = timer.deadline <= r.now
 			continue
 		}
-		if op != 0 && former != nil {
+		if op != peerStart && former != nil {
 			r.structure.remove(former)
 			r.pending[id] = nil
 			r.count--
 		}
-		if op == opCancel || op == opRearm && former == nil {
+		if op == peerCancel || op == peerRearm && former == nil {
 			continue
 		}
 		added, timer := r.structure.newTimer()
@@ -160,7 +186,7 @@ func (r *run[T]) drain() {
 // singly times each operation, or each advance of the drain, on its own. The bins are powers of two
 // of ns, eight in each; the counts end with one that is not 0.
 func (r *run[T]) singly(from, to int, drains bool) string {
-	var counts [496]int
+	var counts [peerBins]int
 	last := -1
 	for k := from; drains && r.count > 0 || k < to; k++ {
 		started := clock(1)
@@ -229,9 +255,8 @@ func time_[T any](t *tape, make_ func(int64) Structure[T], timer func(*T) *Timer
 				memory = max(resident("VmHWM:")-before, 0)
 			}
 			if round >= 0 {
-				fmt.Printf("{\"round\": %d, \"phase\": %d, \"operations\": %d, \"expired\": %d, \"wall_ns\": %d,"+
-					" \"thread_ns\": null, \"process_ns\": %d, \"memory_bytes\": %d%s}\n",
-					round, phase, to-from, len(r.rows)-expired, wall, process, memory, histogram)
+				fmt.Printf(peerCommon+peerOwn+"%s}\n",
+					round, phase, to-from, len(r.rows)-expired, wall, process, "null", memory, histogram)
 			}
 		}
 	}
@@ -246,12 +271,11 @@ type service[H any] struct {
 // threads lets goroutines divide a tape of starts and cancels by id; the units are milliseconds. There
 // are as many Ps as the producers and what drives the timers can use.
 func threads[H any](t *tape, s service[H], count, rounds, warmUp int, out string) error {
-	const refused, done, ran = 0, 1, 2
 	n, records := len(t.time), out != ""
 	spans := append(append([]int64{}, t.first...), int64(n), int64(n))
 	starts := int64(0)
 	for _, op := range t.op {
-		if op == 0 {
+		if op == peerStart {
 			starts++
 		}
 	}
@@ -275,18 +299,18 @@ func threads[H any](t *tape, s service[H], count, rounds, warmUp int, out string
 				if id%count != number {
 					continue
 				}
-				begin, what := now(), int64(done)
-				if t.op[k] == opCancel {
+				begin, what := now(), int64(peerDone)
+				if t.op[k] == peerCancel {
 					if s.cancel(handles[id]) {
 						took++
 					} else {
-						what = refused
+						what = peerRefused
 					}
 				} else {
-					handles[id] = s.start(time.Duration(t.deadline[k]-t.time[k])*time.Millisecond, func() {
+					handles[id] = s.start(time.Duration(t.deadline[k]-t.time[k])*peerUnitNs, func() {
 						moment, at := now(), int64(n)+expired.Add(1)-1
 						if at < int64(len(rows)) {
-							rows[at] = [4]int64{k, ran, moment, moment}
+							rows[at] = [4]int64{k, peerRan, moment, moment}
 						}
 					})
 				}
@@ -308,16 +332,15 @@ func threads[H any](t *tape, s service[H], count, rounds, warmUp int, out string
 					}()
 				}
 				group.Wait()
-			} else { // until all has been called that was not cancelled, or 5 s; then for what is too many
-				for turn := 0; turn < 5000 && expired.Load()+cancelled.Load() < starts; turn++ {
+			} else { // until all has been called that was not cancelled, or the grace is over; then for what is too many
+				for turn := 0; turn < peerGraceMs && expired.Load()+cancelled.Load() < starts; turn++ {
 					time.Sleep(time.Millisecond)
 				}
-				time.Sleep(50 * time.Millisecond)
+				time.Sleep(peerSettleMs * time.Millisecond)
 			}
 			process, wall = clock(2)-process, clock(1)-wall
 			if round >= 0 {
-				fmt.Printf("{\"round\": %d, \"phase\": %d, \"operations\": %d, \"expired\": %d, \"wall_ns\": %d,"+
-					" \"process_ns\": %d}\n", round, phase, spans[phase+1]-spans[phase], expired.Load()-before, wall, process)
+				fmt.Printf(peerCommon+"}\n", round, phase, spans[phase+1]-spans[phase], expired.Load()-before, wall, process)
 			}
 		}
 		if records && round+1 == rounds {
@@ -332,7 +355,7 @@ func threads[H any](t *tape, s service[H], count, rounds, warmUp int, out string
 // threadsMain runs the command `threads`.
 func threadsMain[H any](name string, s service[H], words []string) {
 	t, err := readTape(words[1])
-	out, given := "", map[string]int{"--threads": 2, "--rounds": 1}
+	out, given := "", map[string]int{"--threads": peerProducers, "--rounds": peerThreadsRounds}
 	for k := 2; k+1 < len(words); k += 2 {
 		if words[k] == "--out" {
 			out = words[k+1]
@@ -380,12 +403,12 @@ func peerMain[T any](name, description string, make_ func(start int64) Structure
 		if err != nil {
 			fail(name, err)
 		}
-		given := map[string]int{"--rounds": 7, "--warm-up": 5}
+		given := map[string]int{"--rounds": peerRounds, "--warm-up": peerWarmUp}
 		for k := 2; k+1 < len(words); k += 2 {
 			given[words[k]], _ = strconv.Atoi(words[k+1])
 		}
 		time_(t, make_, timer, given["--rounds"], given["--warm-up"], given["--histogram"] != 0)
 	default:
-		fail(name, "usage: describe | check TAPE OUT | time TAPE")
+		fail(name, "usage: "+peerCommands)
 	}
 }

@@ -55,11 +55,41 @@ struct peer_run {
     int64_t room;       // rows that there is room for
 };
 
-enum { PEER_CANCEL = 1, PEER_REARM = 2, PEER_BLOCK = 1024, PEER_BINS = 496 };
+// from shared.py: begin
+// A tape begins with it and a zero byte.
+#define PEER_MAGIC "WHLTAPE"
+// Of a tape; in bytes.
+enum { PEER_VERSION = 1, PEER_HEADER = 64, PEER_ALIGNMENT = 8 };
+// Where the int64s of the header are.
+enum { PEER_VERSION_AT = 8, PEER_OPERATIONS_AT = 24, PEER_ID_SPACE_AT = 32, PEER_FIRST_TIME_AT = 40, PEER_PHASES_AT = 48 };
+// Operations.
+enum { PEER_START = 0, PEER_CANCEL = 1, PEER_REARM = 2, PEER_ARM = 3 };
+// The bins of a histogram: enough for 2^63 ns.
+enum { PEER_BINS = 496 };
+// Defaults of options.
+enum { PEER_ROUNDS = 7, PEER_WARM_UP = 5, PEER_THREADS_ROUNDS = 1, PEER_PRODUCERS = 2 };
+// What a row of `threads` says.
+enum { PEER_REFUSED = 0, PEER_DONE = 1, PEER_RAN = 2 };
+// A unit of `threads`; how long it waits for a call, and then for one that is too many.
+enum { PEER_UNIT_NS = 1000000, PEER_GRACE_MS = 5000, PEER_SETTLE_MS = 50 };
+// The exit code for a bad command or tape.
+enum { PEER_BAD_INPUT = 2 };
+// Problems of a tape, after its path.
+#define PEER_NO_TAPE "is not a tape"
+#define PEER_CUT "is cut short"
+// The usage.
+#define PEER_COMMANDS "describe | check TAPE OUT | time TAPE"
+// The members of a line of `time` and `threads`.
+#define PEER_COMMON "{\"round\": %" PRId64 ", \"phase\": %" PRId64 ", \"operations\": %" PRId64 ", \"expired\": %" PRId64 ", \"wall_ns\": %" PRId64 ", \"process_ns\": %" PRId64 ""
+// And those that `threads` may leave out.
+#define PEER_OWN ", \"thread_ns\": %" PRId64 ", \"memory_bytes\": %" PRId64 ""
+// from shared.py: end
+
+enum { PEER_BLOCK = 1024 };
 
 static _Noreturn inline void peer_fail(const char *name, const char *path, const char *problem) {
     fprintf(stderr, "%s: %s %s\n", name, path, problem);
-    exit(2);
+    exit(PEER_BAD_INPUT);
 }
 
 static inline void *peer_grown(void *memory, size_t size) {
@@ -82,23 +112,29 @@ static inline void peer_fire(peer_run *run, void *fired, int64_t fired_at) {
     run->count--;
 }
 
+static inline size_t peer_up(size_t offset) {
+    return (offset + PEER_ALIGNMENT - 1) / PEER_ALIGNMENT * PEER_ALIGNMENT;
+}
+
 static inline peer_tape peer_read(const char *name, const char *path) {
     int file = open(path, O_RDONLY);
     struct stat status;
     if (file < 0 || fstat(file, &status)) peer_fail(name, path, "cannot be read");
     size_t size = status.st_size;
-    if (size < 64) peer_fail(name, path, "is not a tape");
+    if (size < PEER_HEADER) peer_fail(name, path, PEER_NO_TAPE);
     const char *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (data == MAP_FAILED) peer_fail(name, path, "cannot be mapped");
-    if (memcmp(data, "WHLTAPE", 8)) peer_fail(name, path, "is not a tape");
+    if (memcmp(data, PEER_MAGIC, sizeof PEER_MAGIC)) peer_fail(name, path, PEER_NO_TAPE);
     const int64_t *header = (const int64_t *)data;
-    if (header[1] != 1) peer_fail(name, path, "is a tape of another version than 1");
-    size_t n = header[3], time = 64 + 8 * header[6], op = time + 8 * n;
-    size_t id = (op + n + 7) / 8 * 8, deadline = (id + 4 * n + 7) / 8 * 8;
-    if (size < deadline + 8 * n) peer_fail(name, path, "is cut short");
+    if (header[PEER_VERSION_AT / 8] != PEER_VERSION) peer_fail(name, path, "is a tape of another version than 1");
+    size_t n = header[PEER_OPERATIONS_AT / 8], phases = header[PEER_PHASES_AT / 8];
+    size_t time = PEER_HEADER + 8 * phases, op = time + 8 * n;
+    size_t id = peer_up(op + n), deadline = peer_up(id + 4 * n);
+    if (size < deadline + 8 * n) peer_fail(name, path, PEER_CUT);
     return (peer_tape){
-        .operations = n, .id_space = header[4], .first_time = header[5], .phases = header[6],
-        .first = header + 8, .time = (const int64_t *)(data + time), .op = (const int8_t *)(data + op),
+        .operations = n, .id_space = header[PEER_ID_SPACE_AT / 8],
+        .first_time = header[PEER_FIRST_TIME_AT / 8], .phases = phases,
+        .first = header + PEER_HEADER / 8, .time = (const int64_t *)(data + time), .op = (const int8_t *)(data + op),
         .id = (const int32_t *)(data + id), .deadline = (const int64_t *)(data + deadline)};
 }
 
@@ -130,7 +166,7 @@ static inline void peer_operations(peer_run *run, int64_t from, int64_t to) {
         run->may_be_due = false;
         int32_t id = tape->id[k];
         int8_t op = tape->op[k];
-        peer_timer *timer = op ? run->pending[id] : NULL;
+        peer_timer *timer = op != PEER_START ? run->pending[id] : NULL;
         bool is_pending = timer != NULL, in_place = is_pending && structure->rearm && op != PEER_CANCEL;
         if (is_pending && !in_place) structure->remove(run->state, timer);
         if (op == PEER_CANCEL) {
@@ -234,10 +270,8 @@ static inline void peer_time(
                 if (memory < 0) memory = 0;
             }
             if (round < 0) continue;
-            printf("{\"round\": %" PRId64 ", \"phase\": %" PRId64 ", \"operations\": %" PRId64
-                   ", \"expired\": %" PRId64 ", \"wall_ns\": %" PRId64 ", \"thread_ns\": %" PRId64
-                   ", \"process_ns\": %" PRId64 ", \"memory_bytes\": %" PRId64,
-                   round, phase, to - from, run.expired - expired, wall, thread, process, memory);
+            printf(PEER_COMMON, round, phase, to - from, run.expired - expired, wall, process);
+            printf(PEER_OWN, thread, memory);
             for (int bin = 0; singly && bin < PEER_BINS; bin++)
                 printf("%s%" PRId64, bin ? ", " : ", \"histogram\": [", bins[bin]);
             puts(singly ? "]}" : "}");
@@ -262,7 +296,7 @@ static inline int peer_main(const peer_structure *structure, int argc, char **ar
         return 0;
     }
     if (!strcmp(command, "time") && argc >= 3) {
-        int64_t rounds = 7, warm_up = 5, histogram = 0;
+        int64_t rounds = PEER_ROUNDS, warm_up = PEER_WARM_UP, histogram = 0;
         for (int k = 3; k + 1 < argc; k += 2) {
             if (!strcmp(argv[k], "--rounds")) rounds = atoll(argv[k + 1]);
             if (!strcmp(argv[k], "--warm-up")) warm_up = atoll(argv[k + 1]);
@@ -272,6 +306,6 @@ static inline int peer_main(const peer_structure *structure, int argc, char **ar
         peer_time(structure, &tape, rounds, warm_up, histogram);
         return 0;
     }
-    fprintf(stderr, "usage: %s describe | check TAPE OUT | time TAPE\n", name);
-    return 2;
+    fprintf(stderr, "usage: %s %s\n", name, PEER_COMMANDS);
+    return PEER_BAD_INPUT;
 }

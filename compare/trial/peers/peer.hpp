@@ -38,7 +38,34 @@ struct Timer {
     int32_t id;
 };
 
-enum Op : int8_t { START, CANCEL, REARM, ARM };
+// from shared.py: begin
+// A tape begins with it and a zero byte.
+constexpr char MAGIC[] = "WHLTAPE";
+// Of a tape; in bytes.
+constexpr int64_t VERSION = 1, HEADER = 64, ALIGNMENT = 8;
+// Where the int64s of the header are.
+constexpr int64_t VERSION_AT = 8, OPERATIONS_AT = 24, ID_SPACE_AT = 32, FIRST_TIME_AT = 40, PHASES_AT = 48;
+// Operations.
+constexpr int64_t START = 0, CANCEL = 1, REARM = 2, ARM = 3;
+// The bins of a histogram: enough for 2^63 ns.
+constexpr int64_t BINS = 496;
+// Defaults of options.
+constexpr int64_t ROUNDS = 7, WARM_UP = 5, THREADS_ROUNDS = 1, PRODUCERS = 2;
+// What a row of `threads` says.
+constexpr int64_t REFUSED = 0, DONE = 1, RAN = 2;
+// A unit of `threads`; how long it waits for a call, and then for one that is too many.
+constexpr int64_t UNIT_NS = 1000000, GRACE_MS = 5000, SETTLE_MS = 50;
+// The exit code for a bad command or tape.
+constexpr int64_t BAD_INPUT = 2;
+// Problems of a tape, after its path.
+constexpr char NO_TAPE[] = "is not a tape", CUT[] = "is cut short";
+// The usage.
+constexpr char COMMANDS[] = "describe | check TAPE OUT | time TAPE";
+// The members of a line of `time` and `threads`.
+constexpr char COMMON[] = "{\"round\": %ld, \"phase\": %ld, \"operations\": %ld, \"expired\": %ld, \"wall_ns\": %ld, \"process_ns\": %ld";
+// And those that `threads` may leave out.
+constexpr char OWN[] = ", \"thread_ns\": %ld, \"memory_bytes\": %ld";
+// from shared.py: end
 
 struct Tape {
     int64_t operations, id_space, first_time, phases;
@@ -49,7 +76,7 @@ struct Tape {
 
 [[noreturn]] inline void fail(const char *name, const char *path, const char *problem) {
     std::fprintf(stderr, "%s: %s %s\n", name, path, problem);
-    std::exit(2);
+    std::exit(BAD_INPUT);
 }
 
 inline Tape read_tape(const char *name, const char *path) {
@@ -57,18 +84,19 @@ inline Tape read_tape(const char *name, const char *path) {
     struct stat status;
     if (file < 0 || fstat(file, &status)) fail(name, path, "cannot be read");
     size_t size = status.st_size;
-    if (size < 64) fail(name, path, "is not a tape");
+    if (size < HEADER) fail(name, path, NO_TAPE);
     auto data = static_cast<const char *>(
         mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0));
     if (data == MAP_FAILED) fail(name, path, "cannot be mapped");
-    if (std::memcmp(data, "WHLTAPE", 8)) fail(name, path, "is not a tape");
-    auto header = reinterpret_cast<const int64_t *>(data);
-    if (header[1] != 1) fail(name, path, "is a tape of another version than 1");
-    Tape tape{header[3], header[4], header[5], header[6], header + 8, {}, {}, {}, {}};
-    auto up = [](size_t offset) { return (offset + 7) / 8 * 8; };
-    size_t n = tape.operations, time = 64 + 8 * tape.phases, op = time + 8 * n;
+    if (std::memcmp(data, MAGIC, sizeof MAGIC)) fail(name, path, NO_TAPE);
+    auto cell = [&](int64_t at) { return reinterpret_cast<const int64_t *>(data + at); };
+    if (*cell(VERSION_AT) != VERSION) fail(name, path, "is a tape of another version than 1");
+    Tape tape{*cell(OPERATIONS_AT), *cell(ID_SPACE_AT), *cell(FIRST_TIME_AT), *cell(PHASES_AT),
+              cell(HEADER), {}, {}, {}, {}};
+    auto up = [](size_t offset) { return (offset + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; };
+    size_t n = tape.operations, time = HEADER + 8 * tape.phases, op = time + 8 * n;
     size_t id = up(op + n), deadline = up(id + 4 * n);
-    if (size < deadline + 8 * n) fail(name, path, "is cut short");
+    if (size < deadline + 8 * n) fail(name, path, CUT);
     tape.time = reinterpret_cast<const int64_t *>(data + time);
     tape.op = reinterpret_cast<const int8_t *>(data + op);
     tape.id = reinterpret_cast<const int32_t *>(data + id);
@@ -96,7 +124,7 @@ struct Operations { // of `time`: the operations of the expiries, in memory that
 };
 
 struct Histogram { // of the times of single operations: bins of powers of two, eight in each
-    std::vector<int64_t> counts = std::vector<int64_t>(496);
+    std::vector<int64_t> counts = std::vector<int64_t>(BINS);
     void add(uint64_t ns) {
         int exponent = std::max(int(std::bit_width(ns)) - 4, 0);
         counts[8 * exponent + (ns >> exponent)]++;
@@ -233,11 +261,8 @@ int time(const Tape &tape, int64_t rounds, int64_t warm_up, bool with_histogram)
             wall = clock_ns(CLOCK_MONOTONIC) - wall;
             if (memory < 0 && drains) memory = std::max<int64_t>(resident("VmHWM:") - before, 0);
             if (round < 0) continue;
-            std::printf("{\"round\": %ld, \"phase\": %ld, \"operations\": %ld, \"expired\": %ld, "
-                        "\"wall_ns\": %ld, \"thread_ns\": %ld, \"process_ns\": %ld, "
-                        "\"memory_bytes\": %ld",
-                        round, phase, last - first, out.expired - expired, wall, thread, process,
-                        memory);
+            std::printf(COMMON, round, phase, last - first, out.expired - expired, wall, process);
+            std::printf(OWN, thread, memory);
             if (with_histogram) std::printf(", \"histogram\": ["), histogram.print(), std::printf("]");
             std::puts("}");
         }
@@ -247,8 +272,6 @@ int time(const Tape &tape, int64_t rounds, int64_t warm_up, bool with_histogram)
 
 // ---- several threads, in real time: producers, and one thread that drives. A lock is around each
 // structure; there is one, or as many as WHEELWORK_STRUCTURES says, which the producers share out.
-
-enum What : int64_t { REFUSED, DONE, RAN };
 
 template <class Structure> struct Producers {
     using Node = typename Structure::Node;
@@ -277,7 +300,7 @@ template <class Structure> struct Producers {
 
     bool start(Locked &at, int64_t k) {
         int64_t ns = clock_ns(CLOCK_MONOTONIC) - epoch; // a unit is a millisecond; never early
-        int64_t deadline = (ns + 999'999) / 1'000'000 + tape.deadline[k] - tape.time[k];
+        int64_t deadline = (ns + UNIT_NS - 1) / UNIT_NS + tape.deadline[k] - tape.time[k];
         std::lock_guard guard(at.mutex);
         Node *node;
         if (at.free.empty()) node = &at.nodes.emplace_back();
@@ -314,7 +337,7 @@ template <class Structure> struct Producers {
     void drive() { // each millisecond; what is due is called without the lock
         std::vector<int64_t> due;
         while (!ends) {
-            int64_t unit = (clock_ns(CLOCK_MONOTONIC) - epoch) / 1'000'000;
+            int64_t unit = (clock_ns(CLOCK_MONOTONIC) - epoch) / UNIT_NS;
             for (Locked &at : locked) {
                 std::lock_guard guard(at.mutex);
                 at.structure.advance(unit, [&](Node *node, int64_t) {
@@ -328,17 +351,17 @@ template <class Structure> struct Producers {
                 if (at < int64_t(rows.size())) rows[at] = {operation, RAN, moment, moment};
             }
             due.clear();
-            timespec next{0, epoch + (unit + 1) * 1'000'000};
+            timespec next{0, epoch + (unit + 1) * UNIT_NS};
             next.tv_sec = next.tv_nsec / 1'000'000'000, next.tv_nsec %= 1'000'000'000;
             clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, nullptr);
         }
     }
 
-    void settle() { // until all has been called that was not cancelled, or 5 s have passed
+    void settle() { // until all has been called that was not cancelled, or the grace is over
         int64_t starts = std::count(tape.op, tape.op + tape.operations, START);
         auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
-        for (int turn = 0; turn < 5000 && expired + cancelled < starts; turn++) pause();
-        for (int turn = 0; turn < 50; turn++) pause(); // for a call that is one too many
+        for (int turn = 0; turn < GRACE_MS && expired + cancelled < starts; turn++) pause();
+        for (int turn = 0; turn < SETTLE_MS; turn++) pause(); // for a call that is one too many
     }
 };
 
@@ -370,9 +393,8 @@ int threads(const char *name, const Tape &tape, std::map<std::string, int64_t> g
             process = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - process;
             wall = clock_ns(CLOCK_MONOTONIC) - wall;
             if (round < 0) continue;
-            std::printf("{\"round\": %ld, \"phase\": %ld, \"operations\": %ld, \"expired\": %ld, "
-                        "\"wall_ns\": %ld, \"process_ns\": %ld}\n",
-                        round, phase, span(phase + 1) - span(phase), run.expired - expired, wall, process);
+            std::printf(COMMON, round, phase, span(phase + 1) - span(phase), run.expired - expired, wall, process);
+            std::puts("}");
         }
         for (auto &producer : producers) producer.join();
         run.ends = true;
@@ -402,13 +424,13 @@ template <class Structure> int main(const char *name, const char *description, i
         return 0;
     }
     if (command == "time" && argc >= 3) {
-        std::map<std::string, int64_t> given{{"--rounds", 7}, {"--warm-up", 5}};
+        std::map<std::string, int64_t> given{{"--rounds", ROUNDS}, {"--warm-up", WARM_UP}};
         for (int k = 3; k + 1 < argc; k += 2) given[argv[k]] = std::atoll(argv[k + 1]);
         return time<Structure>(
             read_tape(name, argv[2]), given["--rounds"], given["--warm-up"], given["--histogram"]);
     }
     if (command == "threads" && argc >= 3) {
-        std::map<std::string, int64_t> given{{"--rounds", 1}, {"--threads", 2}};
+        std::map<std::string, int64_t> given{{"--rounds", THREADS_ROUNDS}, {"--threads", PRODUCERS}};
         const char *out = nullptr;
         for (int k = 3; k + 1 < argc; k += 2) {
             if (!std::strcmp(argv[k], "--out")) out = argv[k + 1];
@@ -416,8 +438,8 @@ template <class Structure> int main(const char *name, const char *description, i
         }
         return threads<Structure>(name, read_tape(name, argv[2]), given, out);
     }
-    std::fprintf(stderr, "usage: %s describe | check TAPE OUT | time TAPE\n", name);
-    return 2;
+    std::fprintf(stderr, "usage: %s %s\n", name, COMMANDS);
+    return BAD_INPUT;
 }
 
 } // namespace peer

@@ -11,21 +11,53 @@
 // Numbers are exact up to 2^53, so describe must have "limits": {"time": 9007199254740991}.
 import { readFileSync, writeFileSync } from "node:fs";
 
-const CANCEL = 1, REARM = 2, NONE = -1;
+// from shared.py: begin
+// A tape begins with it and a zero byte.
+const MAGIC = "WHLTAPE";
+// Of a tape; in bytes.
+const VERSION = 1, HEADER = 64, ALIGNMENT = 8;
+// Where the int64s of the header are.
+const VERSION_AT = 8, OPERATIONS_AT = 24, ID_SPACE_AT = 32, FIRST_TIME_AT = 40, PHASES_AT = 48;
+// Operations.
+const START = 0, CANCEL = 1, REARM = 2, ARM = 3;
+// The bins of a histogram: enough for 2^63 ns.
+const BINS = 496;
+// Defaults of options.
+const ROUNDS = 7, WARM_UP = 5, THREADS_ROUNDS = 1, PRODUCERS = 2;
+// What a row of `threads` says.
+const REFUSED = 0, DONE = 1, RAN = 2;
+// A unit of `threads`; how long it waits for a call, and then for one that is too many.
+const UNIT_NS = 1000000, GRACE_MS = 5000, SETTLE_MS = 50;
+// The exit code for a bad command or tape.
+const BAD_INPUT = 2;
+// Problems of a tape, after its path.
+const NO_TAPE = "is not a tape", CUT = "is cut short";
+// The usage.
+const COMMANDS = "describe | check TAPE OUT | time TAPE";
+// The members of a line of `time` and `threads`.
+const COMMON = "round phase operations expired wall_ns process_ns";
+// And those that `threads` may leave out.
+const OWN = "thread_ns memory_bytes";
+// from shared.py: end
+
+const NONE = -1;
 
 function readTape(path) {
   const file = readFileSync(path);
   const view = new DataView(file.buffer, file.byteOffset, file.length);
   const number = (at) => Number(view.getBigInt64(at, true));
-  if (file.length < 64 || file.toString("latin1", 0, 8) !== "WHLTAPE\0") throw new Error(`${path} is not a tape`);
-  if (number(8) !== 1) throw new Error(`${path} is a tape of version ${number(8)}; this peer reads version 1`);
-  const size = number(24), phases = number(48), up = (at) => Math.ceil(at / 8) * 8;
-  const time = 64 + 8 * phases, op = time + 8 * size, id = up(op + size), deadline = up(id + 4 * size);
-  if (file.length < deadline + 8 * size) throw new Error(`${path} is cut short`);
+  if (file.length < HEADER || file.toString("latin1", 0, 8) !== `${MAGIC}\0`) throw new Error(`${path} ${NO_TAPE}`);
+  const version = number(VERSION_AT);
+  if (version !== VERSION)
+    throw new Error(`${path} is a tape of version ${version}; this peer reads version ${VERSION}`);
+  const size = number(OPERATIONS_AT), phases = number(PHASES_AT), up = (at) => Math.ceil(at / ALIGNMENT) * ALIGNMENT;
+  const time = HEADER + 8 * phases, op = time + 8 * size, id = up(op + size), deadline = up(id + 4 * size);
+  if (file.length < deadline + 8 * size) throw new Error(`${path} ${CUT}`);
   // Plain arrays, as a program would have them; they hold small integers and larger numbers alike.
   const numbers = (at, count) => Array.from({ length: count }, (_, k) => number(at + 8 * k));
   return {
-    size, idSpace: number(32), firstTime: number(40), first: numbers(64, phases), time: numbers(time, size),
+    size, idSpace: number(ID_SPACE_AT), firstTime: number(FIRST_TIME_AT), first: numbers(HEADER, phases),
+    time: numbers(time, size),
     op: Int8Array.from({ length: size }, (_, k) => view.getInt8(op + k)),
     id: Int32Array.from({ length: size }, (_, k) => view.getInt32(id + 4 * k, true)),
     deadline: numbers(deadline, size),
@@ -63,7 +95,7 @@ class Run {
       if (tape.time[k] > this.now || this.mayBeDue) this.advance(tape.time[k], k);
       this.mayBeDue = false;
       const id = tape.id[k], op = tape.op[k], deadline = tape.deadline[k];
-      const isPending = op !== 0 && armedBy[id] !== NONE;
+      const isPending = op !== START && armedBy[id] !== NONE;
       if (op === CANCEL || (op === REARM && !isPending)) {
         if (isPending) {
           structure.cancel(handles[id]);
@@ -118,7 +150,7 @@ function resident(field) {
   }
 }
 
-function time(make, tape, { rounds = 7, "warm-up": warmUp = 5, histogram = 0 }) {
+function time(make, tape, { rounds = ROUNDS, "warm-up": warmUp = WARM_UP, histogram = 0 }) {
   const before = resident("VmRSS");
   try {
     writeFileSync("/proc/self/clear_refs", "5");
@@ -138,10 +170,10 @@ function time(make, tape, { rounds = 7, "warm-up": warmUp = 5, histogram = 0 }) 
       const { user, system } = process.cpuUsage(cpu), wall = process.hrtime.bigint() - started;
       if (drains && memory === null && before !== null) memory = Math.max(resident("VmHWM") - before, 0);
       if (round < 0) continue;
-      console.log(JSON.stringify({
-        round, phase, operations: to - from, expired: run.expired - expired, wall_ns: Number(wall),
-        thread_ns: null, process_ns: 1000 * (user + system), memory_bytes: memory, histogram: counts,
-      }));
+      const cpuNs = 1000 * (user + system), threadNs = null; // what the thread took is unknown
+      const values = [round, phase, to - from, run.expired - expired, Number(wall), cpuNs, threadNs, memory];
+      const line = Object.fromEntries(`${COMMON} ${OWN}`.split(" ").map((name, k) => [name, values[k]]));
+      console.log(JSON.stringify({ ...line, histogram: counts }));
     }
   }
 }
@@ -164,10 +196,10 @@ export function main(description, make, words = process.argv.slice(2)) {
       for (let k = 0; k + 1 < rest.length; k += 2) given[rest[k].slice(2)] = Number(rest[k + 1]);
       time(make, readTape(path), given);
     } else {
-      throw new Error("usage: describe | check TAPE OUT | time TAPE");
+      throw new Error(`usage: ${COMMANDS}`);
     }
   } catch (error) {
     console.error(`${description.name}: ${error.message}`);
-    process.exitCode = 2;
+    process.exitCode = BAD_INPUT;
   }
 }

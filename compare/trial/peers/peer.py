@@ -16,9 +16,35 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-START, CANCEL, REARM, ARM = range(4)
+# from shared.py: begin
+# A tape begins with it and a zero byte.
+MAGIC = "WHLTAPE"
+# Of a tape; in bytes.
+VERSION, HEADER, ALIGNMENT = 1, 64, 8
+# Where the int64s of the header are.
+VERSION_AT, OPERATIONS_AT, ID_SPACE_AT, FIRST_TIME_AT, PHASES_AT = 8, 24, 32, 40, 48
+# Operations.
+START, CANCEL, REARM, ARM = 0, 1, 2, 3
+# The bins of a histogram: enough for 2^63 ns.
+BINS = 496
+# Defaults of options.
+ROUNDS, WARM_UP, THREADS_ROUNDS, PRODUCERS = 7, 5, 1, 2
+# What a row of `threads` says.
+REFUSED, DONE, RAN = 0, 1, 2
+# A unit of `threads`; how long it waits for a call, and then for one that is too many.
+UNIT_NS, GRACE_MS, SETTLE_MS = 1000000, 5000, 50
+# The exit code for a bad command or tape.
 BAD_INPUT = 2
-BINS = 496  # of a histogram: enough for 2**63 ns
+# Problems of a tape, after its path.
+NO_TAPE, CUT = "is not a tape", "is cut short"
+# The usage.
+COMMANDS = "describe | check TAPE OUT | time TAPE"
+# The members of a line of `time` and `threads`.
+COMMON = "round phase operations expired wall_ns process_ns"
+# And those that `threads` may leave out.
+OWN = "thread_ns memory_bytes"
+# from shared.py: end
+_THREAD, _MEMORY = OWN.split()
 
 Fired = Iterable[tuple[int, int]]
 """Operations that last armed the timers that fire, and when these fire."""
@@ -63,7 +89,7 @@ Make = Callable[[int], Structure]
 
 
 class BadTape(Exception):
-    """A file is not a tape of this version."""
+    """A file cannot be read as a tape."""
 
 
 class Tape:
@@ -71,25 +97,30 @@ class Tape:
 
     def __init__(self, path: str) -> None:
         data = Path(path).read_bytes()
-        header = array("q", data[:64] if len(data) >= 64 else bytes(64))
+        header = array("q", data[:HEADER] if len(data) >= HEADER else bytes(HEADER))
         if sys.byteorder == "big":
             header.byteswap()
-        if len(data) < 64 or data[:8] != b"WHLTAPE\0":
-            raise BadTape(f"{path} is not a tape")
-        if header[1] != 1:
-            raise BadTape(f"{path} is a tape of version {header[1]}; this peer reads version 1")
-        self.operations, self.id_space, self.first_time, phases = header[3:7]
-        columns, offset = [], 64
+        if len(data) < HEADER or data[:8] != f"{MAGIC}\0".encode():
+            raise BadTape(f"{path} {NO_TAPE}")
+        cells = (VERSION_AT, OPERATIONS_AT, ID_SPACE_AT, FIRST_TIME_AT, PHASES_AT)
+        version, self.operations, self.id_space, self.first_time, phases = (
+            header[at // 8] for at in cells
+        )
+        if version != VERSION:
+            raise BadTape(
+                f"{path} is a tape of version {version}; this peer reads version {VERSION}"
+            )
+        columns, offset = [], HEADER
         for kind, size in zip("qqbiq", (phases, *[self.operations] * 4), strict=True):
             column = array(kind)
             end = offset + size * column.itemsize
             if end > len(data):
-                raise BadTape(f"{path} is cut short: it has {len(data)} bytes")
+                raise BadTape(f"{path} {CUT}: it has {len(data)} bytes")
             column.frombytes(data[offset:end])
             if sys.byteorder == "big":
                 column.byteswap()
             columns.append(column)
-            offset = end + -end % 8
+            offset = end + -end % ALIGNMENT
         self.phases, self.time, self.op, self.id, self.deadline = columns
 
 
@@ -192,8 +223,8 @@ def check(make: Make, tape: Tape, early: int) -> "array[int]":
     return run.rows
 
 
-def times(run: Any, tape: Tape, histogram: Histogram | None) -> list[dict[str, Any]]:
-    """Time each phase of one run. `run` has the methods of Run."""
+def times(run: Any, tape: Tape, number: int, histogram: Histogram | None) -> list[dict[str, Any]]:
+    """Time each phase of one run, whose number is given. `run` has the methods of Run."""
     lines: list[dict[str, Any]] = []
     ends = [*tape.phases[1:], tape.operations]
     spans = [*zip(tape.phases, ends, strict=True), None]
@@ -204,23 +235,11 @@ def times(run: Any, tape: Tape, histogram: Histogram | None) -> list[dict[str, A
         else:
             run.operations(*span)
         wall, thread, process = (b - a for a, b in zip(clocks, _clocks(), strict=True))
-        lines.append(
-            {
-                "phase": phase,
-                "operations": span[1] - span[0] if span else 0,
-                "expired": run.expired - expired,
-                "wall_ns": wall,
-                "thread_ns": thread,
-                "process_ns": process,
-            }
-            | ({"histogram": histogram.take()} if histogram else {})
-        )
+        operations = span[1] - span[0] if span else 0
+        values = (number, phase, operations, run.expired - expired, wall, process)
+        line = dict(zip(COMMON.split(), values, strict=True)) | {_THREAD: thread}
+        lines.append(line | ({"histogram": histogram.take()} if histogram else {}))
     return lines
-
-
-REFUSED, DONE, RAN = range(3)
-GRACE_NS = 5_000_000_000  # beyond which a call that was not made is lost
-_SETTLE_S = 0.05  # in which a call is made that is one too many
 
 
 class Producers:
@@ -279,10 +298,10 @@ class Producers:
         """Wait until all has been called that was not cancelled."""
         took = sum(d for d, op in zip(self.done, self.tape.op, strict=True) if op == CANCEL)
         wanted = self.tape.op.count(START) - took
-        until = time.monotonic_ns() + GRACE_NS
+        until = time.monotonic_ns() + GRACE_MS * 1_000_000
         while self.expired < wanted and time.monotonic_ns() < until:
             time.sleep(0.001)
-        time.sleep(_SETTLE_S)
+        time.sleep(SETTLE_MS / 1000)
         self.service.close()
 
     def rows(self) -> "array[int]":
@@ -344,7 +363,7 @@ def run_peer(
                 _write(check(make, Tape(path), early), out)
             case ["time", path, *options] if len(options) % 2 == 0:
                 given = dict(zip(options[::2], map(int, options[1::2]), strict=True))
-                rounds, warm_up = given.get("--rounds", 7), given.get("--warm-up", 5)
+                rounds, warm_up = given.get("--rounds", ROUNDS), given.get("--warm-up", WARM_UP)
                 tape = Tape(path)
                 histogram = Histogram() if given.get("--histogram") else None
                 start = new_run or (lambda tape: Run(make, tape, early))
@@ -356,26 +375,27 @@ def run_peer(
                 reset_peak()
                 memory: int | None = None
                 for number in range(-warm_up, rounds):
-                    lines = times(start(tape), tape, histogram)
+                    lines = times(start(tape), tape, number, histogram)
                     if memory is None and before is not None:
                         memory = max((resident("VmHWM") or 0) - before, 0)
                     if number >= 0:
                         for line in lines:
-                            print(json.dumps({"round": number, **line, "memory_bytes": memory}))
+                            print(json.dumps({**line, _MEMORY: memory}))
             case ["threads", path, *options] if serve and len(options) % 2 == 0:
                 words = dict(zip(options[::2], options[1::2], strict=True))
                 tape, place = Tape(path), words.get("--out")
-                for number in range(-int(words.get("--warm-up", 0)), int(words.get("--rounds", 1))):
-                    threads = int(words.get("--threads", 2))
+                rounds = int(words.get("--rounds", THREADS_ROUNDS))
+                for number in range(-int(words.get("--warm-up", 0)), rounds):
+                    threads = int(words.get("--threads", PRODUCERS))
                     run = Producers(serve(), tape, threads, records=place is not None)
-                    for line in times(run, tape, None):
+                    for line in times(run, tape, number, None):
                         if number >= 0:
-                            print(json.dumps({"round": number, **line}))
+                            print(json.dumps(line))
                 if place is not None:
                     _write(run.rows(), place)
             case _:
                 name = description["name"]
-                print(f"usage: {name} describe | check TAPE OUT | time TAPE", file=sys.stderr)
+                print(f"usage: {name} {COMMANDS}", file=sys.stderr)
                 return BAD_INPUT
     except BadTape as error:
         print(f"{description['name']}: {error}", file=sys.stderr)

@@ -1,8 +1,55 @@
 // The part that all peers written in Rust share: arguments, tapes, clocks and JSON (docs/peers.md).
 use std::{fs, process::exit, time::Instant};
 
-const CANCEL: u8 = 1;
-const REARM: u8 = 2;
+mod shared {
+    #![allow(dead_code)]
+    // from shared.py: begin
+    // A tape begins with it and a zero byte.
+    pub const MAGIC: &str = "WHLTAPE";
+    // Of a tape; in bytes.
+    pub const VERSION: i64 = 1;
+    pub const HEADER: i64 = 64;
+    pub const ALIGNMENT: i64 = 8;
+    // Where the int64s of the header are.
+    pub const VERSION_AT: i64 = 8;
+    pub const OPERATIONS_AT: i64 = 24;
+    pub const ID_SPACE_AT: i64 = 32;
+    pub const FIRST_TIME_AT: i64 = 40;
+    pub const PHASES_AT: i64 = 48;
+    // Operations.
+    pub const START: i64 = 0;
+    pub const CANCEL: i64 = 1;
+    pub const REARM: i64 = 2;
+    pub const ARM: i64 = 3;
+    // The bins of a histogram: enough for 2^63 ns.
+    pub const BINS: i64 = 496;
+    // Defaults of options.
+    pub const ROUNDS: i64 = 7;
+    pub const WARM_UP: i64 = 5;
+    pub const THREADS_ROUNDS: i64 = 1;
+    pub const PRODUCERS: i64 = 2;
+    // What a row of `threads` says.
+    pub const REFUSED: i64 = 0;
+    pub const DONE: i64 = 1;
+    pub const RAN: i64 = 2;
+    // A unit of `threads`; how long it waits for a call, and then for one that is too many.
+    pub const UNIT_NS: i64 = 1000000;
+    pub const GRACE_MS: i64 = 5000;
+    pub const SETTLE_MS: i64 = 50;
+    // The exit code for a bad command or tape.
+    pub const BAD_INPUT: i64 = 2;
+    // Problems of a tape, after its path.
+    pub const NO_TAPE: &str = "is not a tape";
+    pub const CUT: &str = "is cut short";
+    // The usage.
+    pub const COMMANDS: &str = "describe | check TAPE OUT | time TAPE";
+    // The members of a line of `time` and `threads`.
+    pub const COMMON: &str = "round phase operations expired wall_ns process_ns";
+    // And those that `threads` may leave out.
+    pub const OWN: &str = "thread_ns memory_bytes";
+    // from shared.py: end
+}
+use shared::*;
 
 /// A timer structure. It gets handles of pending timers only.
 pub trait Structure {
@@ -35,25 +82,26 @@ struct Tape {
 fn read_tape(path: &str) -> Result<Tape, String> {
     let data = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
     let number = |at: usize| i64::from_le_bytes(data[at..at + 8].try_into().unwrap());
-    if data.len() < 64 || &data[..8] != b"WHLTAPE\0" {
-        return Err(format!("{path} is not a tape"));
+    let (header, cell) = (HEADER as usize, |at: i64| number(at as usize));
+    if data.len() < header || data[..8] != *format!("{MAGIC}\0").as_bytes() {
+        return Err(format!("{path} {NO_TAPE}"));
     }
-    if number(8) != 1 {
-        return Err(format!("{path} is a tape of version {}; this peer reads 1", number(8)));
+    if cell(VERSION_AT) != VERSION {
+        return Err(format!("{path} is a tape of version {}; this peer reads {VERSION}", cell(VERSION_AT)));
     }
-    let (n, phases) = (number(24) as usize, number(48) as usize);
-    let (time, up) = (64 + 8 * phases, |at: usize| at.div_ceil(8) * 8);
+    let (n, phases) = (cell(OPERATIONS_AT) as usize, cell(PHASES_AT) as usize);
+    let (time, up) = (header + 8 * phases, |at: usize| at.next_multiple_of(ALIGNMENT as usize));
     let op = time + 8 * n;
     let id = up(op + n);
     let deadline = up(id + 4 * n);
     if data.len() < deadline + 8 * n {
-        return Err(format!("{path} is cut short"));
+        return Err(format!("{path} {CUT}"));
     }
     let numbers = |from: usize, count: usize| (0..count).map(|k| number(from + 8 * k)).collect();
     Ok(Tape {
-        id_space: number(32) as usize,
-        first_time: number(40),
-        first: numbers(64, phases),
+        id_space: cell(ID_SPACE_AT) as usize,
+        first_time: cell(FIRST_TIME_AT),
+        first: numbers(header, phases),
         time: numbers(time, n),
         op: data[op..op + n].to_vec(),
         id: data[id..id + 4 * n].chunks(4).map(|c| u32::from_le_bytes(c.try_into().unwrap())).collect(),
@@ -96,8 +144,8 @@ impl<'a, S: Structure> Run<'a, S> {
                 self.advance(tape.time[k], k);
             }
             self.may_be_due = false;
-            let (id, op, deadline) = (tape.id[k] as usize, tape.op[k], tape.deadline[k]);
-            let former = self.handles[id].take().filter(|_| op != 0);
+            let (id, op, deadline) = (tape.id[k] as usize, tape.op[k] as i64, tape.deadline[k]);
+            let former = self.handles[id].take().filter(|_| op != START);
             let handle = match former {
                 Some((_, handle)) if op == CANCEL => {
                     self.structure.cancel(handle);
@@ -126,7 +174,7 @@ impl<'a, S: Structure> Run<'a, S> {
     /// Time each operation, or each advance of the drain, on its own. The bins are powers of two of
     /// ns, eight in each; the counts end with one that is not 0.
     fn singly(&mut self, from: usize, to: usize, drains: bool) -> Vec<u64> {
-        let (mut counts, mut k) = (vec![0; 496], from);
+        let (mut counts, mut k) = (vec![0; BINS as usize], from);
         while if drains { self.structure.pending() > 0 } else { k < to } {
             let started = Instant::now();
             if drains { self.advance_once() } else { self.operations(k, k + 1) }
@@ -181,18 +229,18 @@ fn time<S: Structure>(tape: &Tape, rounds: i64, warm_up: i64, with_histogram: bo
                 (false, false) => run.operations(from, to),
             }
             let (thread, process) = (cpu_ns(3) - thread, cpu_ns(2) - process);
-            let wall = wall.elapsed().as_nanos();
+            let wall = wall.elapsed().as_nanos() as i64;
             if drains && memory < 0 {
                 memory = (resident("VmHWM:") - before).max(0);
             }
             if round >= 0 {
-                println!(
-                    "{{\"round\": {round}, \"phase\": {phase}, \"operations\": {}, \"expired\": {}, \
-                     \"wall_ns\": {wall}, \"thread_ns\": {thread}, \"process_ns\": {process}, \
-                     \"memory_bytes\": {memory}{histogram}}}",
-                    to - from,
-                    run.rows.len() - expired
-                );
+                let (operations, expired) = ((to - from) as i64, (run.rows.len() - expired) as i64);
+                let common = [round, phase as i64, operations, expired, wall, process];
+                let names = COMMON.split(' ').chain(OWN.split(' '));
+                let own = [thread, memory];
+                let values = common.iter().chain(&own);
+                let line: Vec<String> = names.zip(values).map(|(name, value)| format!("\"{name}\": {value}")).collect();
+                println!("{{{}{histogram}}}", line.join(", "));
             }
         }
     }
@@ -221,12 +269,12 @@ pub fn main<S: Structure>(name: &str, description: &str) {
             fs::write(out, bytes).map_err(|error| format!("{out}: {error}"))
         }),
         ["time", path, ..] => read_tape(path).map(|tape| {
-            time::<S>(&tape, option("--rounds", 7), option("--warm-up", 5), option("--histogram", 0) > 0);
+            time::<S>(&tape, option("--rounds", ROUNDS), option("--warm-up", WARM_UP), option("--histogram", 0) > 0);
         }),
-        _ => Err("usage: describe | check TAPE OUT | time TAPE".to_string()),
+        _ => Err(format!("usage: {COMMANDS}")),
     };
     if let Err(problem) = done {
         eprintln!("{name}: {problem}");
-        exit(2);
+        exit(BAD_INPUT as i32);
     }
 }
