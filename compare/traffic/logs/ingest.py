@@ -49,7 +49,7 @@ from compare.traffic.logs.on_spark import ingest_on_spark
 from compare.traffic.logs.opening import ANY, open_log
 from compare.traffic.logs.reading import Reading, Seen, time_text
 from compare.traffic.logs.rows import KINDS, NONE, QUOTE, Meaning
-from compare.traffic.logs.time_formats import EPOCHS, FORMS, guess_form
+from compare.traffic.logs.time_formats import EPOCHS, FORMS, guess_form, spelled_out
 from compare.traffic.tapes.trace import MAX_SHARDS, Trace, UnfinishedTrace, new_trace, open_trace
 from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, parse_duration
 from timers import TimerError
@@ -100,7 +100,7 @@ class LogOptions:
         _check_choice("unit", self.unit, TAPE_UNITS)
         _check_choice("format", self.format, ("auto", *FORMATS))
         if "%" in self.time_format:
-            check_directives(self.time_format)
+            check_directives(spelled_out(self.time_format))
         else:
             _check_choice("time format", self.time_format, ("auto", *FORMS))
         if self.pattern is not None and self.format != "auto":
@@ -432,7 +432,7 @@ def _time_form(logs: Sequence[Log], options: LogOptions) -> tuple[str, bool]:
             )
         return implied, False
     if options.time_format != "auto":
-        return options.time_format, False
+        return spelled_out(options.time_format), False
     first = None
     for log in logs:
         for text in islice(values(log, options.time), SAMPLE):

@@ -18,7 +18,6 @@ import pyarrow as pa
 from compare.traffic.logs.blocks import LogError, expand
 from compare.traffic.logs.columns import (
     APACHE,
-    NGINX,
     VALUE,
     Sample,
     as_bytes,
@@ -185,7 +184,7 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
     """The roles of a log's columns; `made` if its pattern was made for its durations."""
     sample = _sample(log)
     known = known_format(sample.keys() or log.columns)
-    guesses, reasons = choose(log, sample, known)
+    guesses, reasons, unit_beside = choose(log, sample, known)
     columns = (
         _column(name, sample.get(name, ()), log.point)
         for name in log.columns
@@ -206,8 +205,8 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
     unit, assumed = "", False
     if "duration" in guesses:
         units, unit = _units(log, sample, known, guesses, shown)
-        if reasons.get("duration") == NGINX:
-            units, unit = ("s",), "s"
+        if unit_beside:
+            units, unit = (unit_beside,), unit_beside
         elif reasons.get("duration") == APACHE:  # %D is in microseconds, or milliseconds of Tomcat
             units = tuple(one for one in units if one != "ns") or ("us",)
             unit = " or ".join(units)
