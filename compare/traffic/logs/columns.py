@@ -248,8 +248,8 @@ def _extras(sample: Sample, columns: Sequence[str]) -> list[Candidate]:
     # Nobody knows which of several whole numbers, such as bytes, is the duration, but for %D.
     whole = [one for one in found if one.score == _VALUES]
     if len(whole) > 1:
-        fine = [one for one in whole if any(_is_finer(sample, one, other) for other in whole)]
-        found = [one for one in found if one.score > _VALUES] + fine[:1]
+        micros = [one for one in whole if any(_has_micros(sample, one, other) for other in whole)]
+        found = [one for one in found if one.score > _VALUES] + micros[:1]
     return sorted(found, key=lambda one: -one.score)
 
 
@@ -260,9 +260,9 @@ def _unit_behind(sample: Sample, column: str) -> str:
     return UNIT_OF.get(words.pop(), "") if len(words) == 1 else ""
 
 
-def _is_finer(sample: Sample, fine: Candidate, coarse: Candidate) -> bool:
-    """Whether one field has the seconds of another, which are not all 0, in microseconds."""
-    values = [present(sample[one.column]) for one in (fine, coarse)]
+def _has_micros(sample: Sample, one: Candidate, other: Candidate) -> bool:
+    """Whether a field has the seconds of another, which are not all 0, in microseconds."""
+    values = [present(sample[field.column]) for field in (one, other)]
     pairs = [pair for pair in zip(*values, strict=False) if all(map(str.isdecimal, pair))]
     seconds = [int(second) for _, second in pairs]
     return any(seconds) and seconds == [int(micros) // 10**6 for micros, _ in pairs]
@@ -372,7 +372,7 @@ def _may_be_time(log: Log, sample: Sample, column: str) -> bool:
 
 def _may_be_duration(log: Log, sample: Sample, column: str) -> bool:
     """Return whether a column has a duration, or no values."""
-    read = read_durations(as_bytes(sample.get(column, ())), "s", "s", log.point, few=True)
+    read = read_durations(as_bytes(sample.get(column, ())), "s", "s", log.point, compiled=False)
     return bool((read.flags & ABSENT > 0).all() or (read.flags & VALID > 0).any())
 
 
