@@ -128,9 +128,9 @@ class Source:
         """True if the file may be longer than its head."""
         return len(self.head) == HEAD_BYTES
 
-    def text(self, data: bytes) -> str:
-        """Some data as text."""
-        return data.decode(self.encoding, errors="replace")
+    def utf8(self, data: bytes) -> bytes:
+        """Some data in UTF-8."""
+        return data if self.encoding == "utf-8" else data.decode(self.encoding).encode()
 
     @property
     def seekable(self) -> bool:

@@ -13,9 +13,10 @@ import pyarrow as pa
 from compare.traffic.logs.formats.base import Log
 from compare.traffic.logs.formats.lines import extra_names
 from compare.traffic.logs.formats.patterns import EXTRAS, REST
-from compare.traffic.logs.known import Known, split_unit
+from compare.traffic.logs.known import UNIT_OF, Known, split_unit
 from compare.traffic.logs.numbers import ABSENT, VALID, read_durations
 from compare.traffic.logs.time_formats import NUMBER, guess_form, looks_like_time
+from compare.traffic.tapes.units import EXPONENTS
 
 Sample = Mapping[str, Sequence[str | None]]
 """The values of each column in the first rows; None where there is none."""
@@ -67,8 +68,11 @@ _LEVELS = {"level", "severity", "levelname", "lvl", "loglevel", "log.level"}
 _DOCUMENTED, _NAMED, _INSIDE, _WORD, _VALUES = 4.0, 3.0, 2.0, 1.0, 0.0
 """Scores; a less likely name has up to 1 less."""
 NGINX, APACHE = "as $request_time of nginx", "as %D or %T of Apache"
+TRAEFIK, WITH_UNIT = "as in Traefik's log", "each value has its unit"
 """Reasons of fields without a name."""
-_REQUEST_TIME = r"[0-9]+\.[0-9]{3}"
+_REQUEST_TIME = r"[0-9]+\.[0-9]{3,9}"
+_TRAEFIK_PLACE = 3  # behind a count, a router and a server
+_LENGTH = rf"[0-9]+(?:\.[0-9]+)? ?(?:{'|'.join(UNIT_OF)})"
 _REASONS = {
     _DOCUMENTED: "documented",
     _NAMED: "by its name",
@@ -84,6 +88,7 @@ class Candidate(NamedTuple):
     column: str
     score: float
     reason: str
+    unit: str = ""  # of durations, if the values or the fields beside them tell it
 
 
 class Roles(NamedTuple):
@@ -91,6 +96,7 @@ class Roles(NamedTuple):
 
     columns: dict[str, str]
     reasons: dict[str, str]
+    unit: str = ""  # of the durations, if it is known
 
 
 def choose(log: Log, sample: Sample, known: Known | None) -> Roles:
@@ -99,11 +105,12 @@ def choose(log: Log, sample: Sample, known: Known | None) -> Roles:
     columns = [name for name in log.columns if name in sample] if sample else list(log.columns)
     roles: dict[str, str] = {}
     reasons: dict[str, str] = {}
+    units: dict[str, str] = {}
 
     def take(role: str, candidates: Sequence[Candidate]) -> None:
         free = (one for one in candidates if one.column not in roles.values())
         if best := next(free, None):
-            roles[role], reasons[role] = best.column, best.reason
+            roles[role], reasons[role], units[role] = best.column, best.reason, best.unit
 
     times = _times(log, sample, known, columns)
     if known is not None:
@@ -125,7 +132,7 @@ def choose(log: Log, sample: Sample, known: Known | None) -> Roles:
     if split_unit(roles.get("duration", ""))[0] == VALUE:
         roles |= _metric(sample, roles)
     take("key", _keys(sample, known, columns))
-    return Roles(roles, reasons)
+    return Roles(roles, reasons, units.get("duration", ""))
 
 
 def form_of(log: Log, sample: Sample, column: str) -> str | None:
@@ -143,8 +150,8 @@ def start_or_end(log: Log, known: Known | None, time: str, reason: str) -> str:
     the start and others the end.
     """
     if log.format == "access":
-        return "start" if reason == APACHE else "end"
-    if known is not None and known.times.get(time):
+        return "start" if reason in (APACHE, TRAEFIK) else "end"
+    if known is not None and time in known.times:
         return known.times[time]
     words = _words(time)
     if words & _ENDS:
@@ -171,7 +178,9 @@ def _by_name(role: str, columns: Sequence[str]) -> list[Candidate]:
             found.append((column, _INSIDE, ranks[inner]))
         elif _words(inner) & WORDS.get(role, frozenset()):
             found.append((column, _WORD, 0.0))
-    found.sort(key=lambda one: one[2] - one[1])
+    # Of names for the same, the one with the finest unit: values without one may be rounded.
+    units = {one[0]: EXPONENTS.get(split_unit(one[0])[1] or "", -1) for one in found}
+    found.sort(key=lambda one: (one[2] - one[1], -units[one[0]]))
     return [Candidate(column, level - rank, _REASONS[level]) for column, level, rank in found]
 
 
@@ -217,7 +226,14 @@ def _extras(sample: Sample, columns: Sequence[str]) -> list[Candidate]:
         for column in (column for column in EXTRAS if column in columns):
             texts = list(present(sample[column]))
             numbers = [text for text in texts if re.fullmatch(NUMBER, text)]
+            lengths = [text for text in texts if re.fullmatch(_LENGTH, text)]
+            if len(lengths) > len(numbers):
+                reason = TRAEFIK if EXTRAS.index(column) == _TRAEFIK_PLACE else WITH_UNIT
+                found.append(Candidate(column, _WORD, reason))
             if not numbers or 10 * len(numbers) < 9 * len(texts):
+                continue
+            if unit := _unit_behind(sample, column):
+                found.append(Candidate(column, _WORD, f"in {unit}, as the next field says", unit))
                 continue
             base = split_unit(names[column])[0]
             if base and base in NAMES["duration"]:
@@ -225,14 +241,31 @@ def _extras(sample: Sample, columns: Sequence[str]) -> list[Candidate]:
             elif not names[column] and all(re.fullmatch(_REQUEST_TIME, text) for text in numbers):
                 # The time of a request is at least that of what is behind nginx.
                 total = sum(map(float, numbers))
-                found.append(Candidate(column, _WORD - 1 / (1 + total), NGINX))
+                found.append(Candidate(column, _WORD - 1 / (1 + total), NGINX, "s"))
             elif names[column] in ("", "D", "T") and not any("." in text for text in numbers):
                 score = _NAMED if names[column] else _VALUES
                 found.append(Candidate(column, score, APACHE))
-    # Of several whole numbers, such as bytes, nobody knows which is the duration.
-    if [one.score for one in found].count(_VALUES) > 1:
-        found = [one for one in found if one.score > _VALUES]
+    # Nobody knows which of several whole numbers, such as bytes, is the duration, but for %D.
+    whole = [one for one in found if one.score == _VALUES]
+    if len(whole) > 1:
+        micros = [one for one in whole if any(_has_micros(sample, one, other) for other in whole)]
+        found = [one for one in found if one.score > _VALUES] + micros[:1]
     return sorted(found, key=lambda one: -one.score)
+
+
+def _unit_behind(sample: Sample, column: str) -> str:
+    """The unit that each field behind a number is, if it is one."""
+    behind = EXTRAS[EXTRAS.index(column) + 1 :][:1]
+    words = set(present(sample.get(behind[0], ()))) if behind else set()
+    return UNIT_OF.get(words.pop(), "") if len(words) == 1 else ""
+
+
+def _has_micros(sample: Sample, one: Candidate, other: Candidate) -> bool:
+    """Whether a field has the seconds of another, which are not all 0, in microseconds."""
+    values = [present(sample[field.column]) for field in (one, other)]
+    pairs = [pair for pair in zip(*values, strict=False) if all(map(str.isdecimal, pair))]
+    seconds = [int(second) for _, second in pairs]
+    return any(seconds) and seconds == [int(micros) // 10**6 for micros, _ in pairs]
 
 
 def metrics_of_time(sample: Sample) -> tuple[str, list[str]]:
@@ -339,7 +372,7 @@ def _may_be_time(log: Log, sample: Sample, column: str) -> bool:
 
 def _may_be_duration(log: Log, sample: Sample, column: str) -> bool:
     """Return whether a column has a duration, or no values."""
-    read = read_durations(as_bytes(sample.get(column, ())), "s", "s", log.point, few=True)
+    read = read_durations(as_bytes(sample.get(column, ())), "s", "s", log.point, compiled=False)
     return bool((read.flags & ABSENT > 0).all() or (read.flags & VALID > 0).any())
 
 

@@ -20,8 +20,7 @@ from compare.base.files import CANNOT_WRITE, errors_as
 from compare.base.progress import progress
 from compare.spark.executor import executor
 from compare.spark.failures import plain_failures
-from compare.spark.java import INSTALL
-from compare.spark.session import missing_packages, spark_session
+from compare.spark.session import spark_session
 from compare.traffic.logs.blocks import (
     BLOCK,
     LONGEST_LINE,
@@ -35,7 +34,7 @@ from compare.traffic.logs.formats import FORMATS
 from compare.traffic.logs.formats.arrow import ArrowLog, ArrowStream
 from compare.traffic.logs.formats.base import Layout, Log, Roles
 from compare.traffic.logs.inspect import SAMPLE, first_second, values, year_of_file
-from compare.traffic.logs.job import MOST_WITH_IDS, Job, Result, TooManyIds, ingest_here
+from compare.traffic.logs.job import Job, Result, ingest_here
 from compare.traffic.logs.numbers import (
     VALID,
     Assumed,
@@ -50,7 +49,7 @@ from compare.traffic.logs.on_spark import ingest_on_spark
 from compare.traffic.logs.opening import ANY, open_log
 from compare.traffic.logs.reading import Reading, Seen, time_text
 from compare.traffic.logs.rows import KINDS, NONE, QUOTE, Meaning
-from compare.traffic.logs.time_formats import EPOCHS, FORMS, guess_form
+from compare.traffic.logs.time_formats import EPOCHS, FORMS, guess_form, spelled_out
 from compare.traffic.tapes.trace import MAX_SHARDS, Trace, UnfinishedTrace, new_trace, open_trace
 from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, parse_duration
 from timers import TimerError
@@ -61,8 +60,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 29
 """The largest `longest_line`. Two such lines are held, and an array of texts has at most 2 GiB."""
-MOST_READ = MOST_WITH_IDS
-"""The largest `limit`: rows that are read in this process, even if they have ids."""
+MOST_READ = 10_000_000
+"""The largest `limit`: rows that are read one block after another."""
 
 _CHOICES = ("year", "time_zone", "where", "limit", "longest_line")
 """Fields of LogOptions that the manifest records if they are given."""
@@ -101,7 +100,7 @@ class LogOptions:
         _check_choice("unit", self.unit, TAPE_UNITS)
         _check_choice("format", self.format, ("auto", *FORMATS))
         if "%" in self.time_format:
-            check_directives(self.time_format)
+            check_directives(spelled_out(self.time_format))
         else:
             _check_choice("time format", self.time_format, ("auto", *FORMS))
         if self.pattern is not None and self.format != "auto":
@@ -368,27 +367,14 @@ def _run(
     master: str | None = None,
     session: "SparkSession | None" = None,
 ) -> Result:
-    """Read the log here, or on Spark if that is asked for or the log is large."""
+    """Read the log here, or on Spark if that is asked for."""
     # Up to a limit, a log is read in its order.
     here = nullcontext(Threads()) if job.limit is not None else executor(master, session)
     with here as chosen, progress("ingest", chosen.tasks):
         unfinished.made_by = chosen.made_by
         if not isinstance(chosen, Threads):
             return ingest_on_spark(job, chosen)
-        try:
-            return ingest_here(job, chosen)
-        except TooManyIds as error:
-            many = f"more than {error} rows with ids"
-    for log in job.logs:
-        if log.source.stream is not None:
-            raise IngestError(f"{log.name} has {many}, which Spark sorts; write them to a file")
-    if missing_packages():
-        raise IngestError(f"{job.name} has {many}, which Spark sorts: {INSTALL}")
-    from compare.spark.tasks import SparkTasks
-
-    with spark_session() as spark, progress("ingest", (tasks := SparkTasks(spark)).tasks):
-        unfinished.made_by = tasks.made_by
-        return ingest_on_spark(job, tasks)
+        return ingest_here(job, chosen)
 
 
 # ---- what is read
@@ -446,7 +432,7 @@ def _time_form(logs: Sequence[Log], options: LogOptions) -> tuple[str, bool]:
             )
         return implied, False
     if options.time_format != "auto":
-        return options.time_format, False
+        return spelled_out(options.time_format), False
     first = None
     for log in logs:
         for text in islice(values(log, options.time), SAMPLE):

@@ -18,7 +18,6 @@ import pyarrow as pa
 from compare.traffic.logs.blocks import LogError, expand
 from compare.traffic.logs.columns import (
     APACHE,
-    NGINX,
     VALUE,
     Sample,
     as_bytes,
@@ -185,7 +184,7 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
     """The roles of a log's columns; `made` if its pattern was made for its durations."""
     sample = _sample(log)
     known = known_format(sample.keys() or log.columns)
-    guesses, reasons = choose(log, sample, known)
+    guesses, reasons, unit_beside = choose(log, sample, known)
     columns = (
         _column(name, sample.get(name, ()), log.point)
         for name in log.columns
@@ -206,8 +205,8 @@ def _inspected(log: Log, layout: Layout, made: Made | None = None) -> Inspection
     unit, assumed = "", False
     if "duration" in guesses:
         units, unit = _units(log, sample, known, guesses, shown)
-        if reasons.get("duration") == NGINX:
-            units, unit = ("s",), "s"
+        if unit_beside:
+            units, unit = (unit_beside,), unit_beside
         elif reasons.get("duration") == APACHE:  # %D is in microseconds, or milliseconds of Tomcat
             units = tuple(one for one in units if one != "ns") or ("us",)
             unit = " or ".join(units)
@@ -271,13 +270,13 @@ def _finest(sample: Sample, guesses: Mapping[str, str], form: str | None, point:
     for role in ("time", "end"):
         if form and role in guesses:
             texts = as_bytes(sample.get(guesses[role], ()))
-            numbers.append(read_times(texts, form, "s", point, few=True))
+            numbers.append(read_times(texts, form, "s", point, compiled=False))
     if "duration" in guesses:
         texts, unit = (
             as_bytes(sample.get(guesses["duration"], ())),
             guesses.get("duration_unit", "s"),
         )
-        numbers.append(read_durations(texts, unit, "s", point, few=True))
+        numbers.append(read_durations(texts, unit, "s", point, compiled=False))
     places = max(map(_places, numbers), default=0)
     return next((unit for unit in ("ms", "us") if places <= EXPONENTS[unit]), "ns")
 
@@ -325,10 +324,10 @@ def _fitting(log: Log, sample: Sample, column: str, time: str, form: str) -> tup
     units, only those are likely in which requests are in flight now and then. If the times have
     decimals of a second, durations with as many are the most likely.
     """
-    duration = read_durations(as_bytes(sample.get(column, ())), "s", "s", log.point, few=True)
-    fine = duration.flags & VALID > 0
-    values = (duration.whole + duration.fraction / ONE)[fine]
-    times = read_times(as_bytes(sample.get(time, ())), form, "s", log.point, few=True)
+    duration = read_durations(as_bytes(sample.get(column, ())), "s", "s", log.point, compiled=False)
+    valid = duration.flags & VALID > 0
+    values = (duration.whole + duration.fraction / ONE)[valid]
+    times = read_times(as_bytes(sample.get(time, ())), form, "s", log.point, compiled=False)
     moments = (times.whole + times.fraction / ONE)[times.flags & VALID > 0]
     span = float(np.ptp(moments)) if len(moments) else 0.0
     if not len(values) or not values.any() or not span:
@@ -355,15 +354,15 @@ def _slow(sample: Sample, guesses: Mapping[str, str], form: str | None, point: s
     limit = 1000 * EXAMPLE_TIMEOUT
     if "duration" in guesses:
         unit = guesses.get("duration_unit", "s")
-        took = read_durations(column["duration"], unit, "ms", point, few=True)
+        took = read_durations(column["duration"], unit, "ms", point, compiled=False)
         # If the times are ends, a row without a duration is left out.
         silent = (took.flags & ABSENT > 0) & (guesses.get("time_is") != "end")
         return _share(silent | (took.whole >= limit))
     if form is None:
         return 0.0
-    start = read_times(column["time"], form, "ms", point, few=True)
+    start = read_times(column["time"], form, "ms", point, compiled=False)
     if "end" in guesses:
-        end = read_times(column["end"], form, "ms", point, few=True)
+        end = read_times(column["end"], form, "ms", point, compiled=False)
         return _share((end.flags & ABSENT > 0) | (end.whole - start.whole >= limit))
     if "id" in guesses:
         last: dict[str | None, float] = {}  # id -> the milliseconds that its request takes

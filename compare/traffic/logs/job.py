@@ -23,8 +23,6 @@ ROWS_IN_MEMORY = 1 << 22
 """Rows that are held in memory: 100 MB, and three times that while they are sorted. The others wait
 in a temporary file.
 """
-MOST_WITH_IDS = 10_000_000
-"""Rows with ids, which are kept in the memory of this process. Above, Spark sorts them."""
 FILE_BITS = 40
 """The position of a row: the number of its file above these bits, and its place in the file below,
 which is the first byte of its block plus its number in the block."""
@@ -40,10 +38,6 @@ class Place(NamedTuple):
     def position(self) -> int:
         """The position of the first row."""
         return (self.file << FILE_BITS) + self.block.first
-
-
-class TooManyIds(Exception):  # not an error: Spark takes over
-    """A log has more rows with ids than are kept in memory; the argument is the limit."""
 
 
 class Job(NamedTuple):
@@ -104,11 +98,7 @@ class Result(NamedTuple):
 
 
 def ingest_here(job: Job, threads: Threads) -> Result:
-    """Read, sort and fold a log on threads of this process.
-
-    Raises:
-        TooManyIds: if it has more rows with ids than are kept in memory.
-    """
+    """Read, sort and fold a log on threads of this process."""
     table, seen, meaning = job.rejected(), Seen(), job.meaning
     unmatched = _unmatched(job, threads) if meaning.value == "id" else NO_POSITIONS
     with closing(Scratch(job.directory)) as scratch:
@@ -126,13 +116,11 @@ def ingest_here(job: Job, threads: Threads) -> Result:
 
 
 def _unmatched(job: Job, threads: Threads) -> Int64s:
-    """The positions of ends without a start. Reads the log once more. Raises TooManyIds."""
+    """The positions of ends without a start. Reads the log once more."""
     with closing(Scratch(job.directory)) as scratch:
-        shards, rows = [Runs(scratch) for _ in range(job.meaning.shards)], 0
-        for _, parsed in _divided(_parsed(job, threads), shards):
-            rows += parsed.rows
-            if rows > MOST_WITH_IDS:
-                raise TooManyIds(f"{MOST_WITH_IDS:,}")
+        shards = [Runs(scratch) for _ in range(job.meaning.shards)]
+        for _ in _divided(_parsed(job, threads), shards):
+            pass
 
         def work(shard: int, stopping: Stopping) -> Int64s:
             return without_start(until_stopping(shards[shard].in_order(), stopping))

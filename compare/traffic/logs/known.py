@@ -113,13 +113,21 @@ KNOWN = (
         keys=("c-ip",),
     ),
     Known(
-        "HAProxy, HTTP log",
+        "HAProxy",
         "https://docs.haproxy.org/3.0/configuration.html#8.2.3",
         "frontend backend",
         {"time": "start"},
         "total_time",
         "ms",
         keys=("client",),
+    ),
+    Known(
+        "Google Cloud, requests",
+        "https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry",
+        "insertId",
+        {"timestamp": ""},
+        "httpRequest.latency",
+        keys=("httpRequest.remoteIp",),
     ),
     Known(
         "Envoy, default format",

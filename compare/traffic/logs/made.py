@@ -20,6 +20,8 @@ TIMES = (
     rf"[0-9]{{2}}/[A-Z][a-z]{{2}}/[0-9]{{4}}:{_CLOCK}{_FRACTION}(?: [+-][0-9]{{4}})?",
     rf"[0-9]{{4}}/[0-9]{{2}}/[0-9]{{2}} (?:- )?{_CLOCK}{_FRACTION}",
     rf"[0-9]{{2}}\.[0-9]{{2}}\.[0-9]{{4}} {_CLOCK}{_FRACTION}",
+    rf"[0-9]{{4}}\.[0-9]{{2}}\.[0-9]{{2}} {_CLOCK}{_FRACTION}",
+    rf"[0-9]{{2}}[-/][A-Z][a-z]{{2}}[-/][0-9]{{4}} {_CLOCK}{_FRACTION}",
     rf"[A-Z][a-z]{{2}} [ 0-9][0-9] {_CLOCK}",
     rf"[0-9]{{4}} {_CLOCK}\.[0-9]{{6}}\b",
     r"1[0-9]{9}(?:[0-9]{3}|[0-9]{6}|[0-9]{9})?(?:\.[0-9]+)?\b",
@@ -45,8 +47,8 @@ _PLANNED = re.compile(
     re.IGNORECASE,
 )
 """Words for a time that has not passed."""
-_KNOWN = {"totalTime": "totalTimeMs"}
-"""Names without their unit -> with it: Kafka's request log has milliseconds."""
+_KNOWN = {"totalTime": "totalTimeMs", "QTime": "qTimeMs"}
+"""Names without their unit -> with it: Kafka's request log and Solr's have milliseconds."""
 _CERTAIN = 1.04
 """The first rank that may mean something else than the time that a request took."""
 _INSIDE = (r"^[^ ]+ std(?:out|err) F ", r'^\{"log": ?"')
@@ -124,7 +126,7 @@ def _durations(text: str) -> Iterator[tuple[_Found, str]]:
     """What may be durations in the rest of a line, and their texts."""
     for match in _NAMED.finditer(text):
         name, sign, value = match.groups()
-        base, unit = split_unit(name)
+        base, unit = split_unit(_KNOWN.get(name, name))
         has_unit = re.fullmatch(_PLAIN, value) is None
         words = set(re.split("[_.]", base))
         group = _KNOWN.get(name) or re.sub(r"\W", "_", name)

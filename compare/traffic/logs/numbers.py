@@ -138,20 +138,20 @@ def read_times(
     point: str = ".",
     assumed: Assumed = _USUAL,
     *,
-    few: bool = False,
+    compiled: bool = True,
 ) -> Numbers:
     """The times as units since 1970. A number has no zone.
 
-    A `few` texts are read without the compiled code, which takes longer to load than they take.
+    Without `compiled` code, which takes long to load, each text is read alone: for a few of them.
     With a zone assumed, a time that its clocks show twice is the first one, and a time that they
     skip is as far behind their change as it looks.
     """
     if form in EPOCHS:
         places = EXPONENTS[unit] - EXPONENTS[EPOCHS[form]]
         parse_number = partial(_number, places=places, point=point)
-        return _read_numbers(texts, point, places, parse_number, few=few)
+        return _read_numbers(texts, point, places, parse_number, compiled=compiled)
     places = EXPONENTS[unit]
-    numbers = _parsed(texts, form, places, assumed.zone or None, few=few)
+    numbers = _parsed(texts, form, places, assumed.zone or None, compiled=compiled)
     if lacks_year(form):
         years, _ = _years(numbers, places, assumed.year)
         _in_years(numbers, years, places)
@@ -190,7 +190,7 @@ def lacks_year(form: str) -> bool:
 
 def first_in_year(text: pa.Array, form: str) -> int | None:
     """The seconds since the year began, as if it were 2000, of one text; None if it is no time."""
-    numbers = _parsed(text, form, 0, "", few=True)
+    numbers = _parsed(text, form, 0, "", compiled=False)
     return int(_in_2000(numbers, 0)[0]) if numbers.flags[0] & VALID else None
 
 
@@ -271,14 +271,14 @@ def _ahead(name: str, minute: int) -> int:
 
 
 def read_durations(
-    texts: pa.Array, default: str, unit: str, point: str = ".", *, few: bool = False
+    texts: pa.Array, default: str, unit: str, point: str = ".", *, compiled: bool = True
 ) -> Numbers:
     """The durations as units. A text is a number of `default` units, a number followed by ns, us,
     ms or s, or in a form of _DURATIONS. Digits may be grouped, as in 1.234,5.
     """
     places = EXPONENTS[unit]
     parse = partial(_duration, default=default, places=places, point=point)
-    return _read_numbers(texts, point, places - EXPONENTS[default], parse, few=few)
+    return _read_numbers(texts, point, places - EXPONENTS[default], parse, compiled=compiled)
 
 
 def with_value(texts: pa.Array) -> pa.Array:
@@ -288,11 +288,11 @@ def with_value(texts: pa.Array) -> pa.Array:
 
 
 def _read_numbers(
-    texts: pa.Array, point: str, places: int, parse: Callable[[str], _One], *, few: bool = False
+    texts: pa.Array, point: str, places: int, parse: Callable[[str], _One], *, compiled: bool = True
 ) -> Numbers:
     """Read plain decimal numbers in compiled code, and all other texts with `parse`."""
     numbers = _empty(len(texts))
-    if len(texts) and not few:
+    if len(texts) and compiled:
         _, offsets, data = texts.buffers()
         bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
         characters = np.frombuffer(data or b"\0", np.uint8)
@@ -363,10 +363,10 @@ def _decimals(bounds, characters, point, places, whole, fraction, flags):  # typ
 
 
 def _parsed(
-    texts: pa.Array, form: str, places: int, zone: str | None, *, few: bool = False
+    texts: pa.Array, form: str, places: int, zone: str | None, *, compiled: bool = True
 ) -> Numbers:
     """Read times; without a year, as in 2000. See `_strptime` for the zone."""
-    numbers = _empty(len(texts)) if few else _moments(texts, form, places)
+    numbers = _moments(texts, form, places) if compiled else _empty(len(texts))
     parse = partial(_strptime, zone=zone) if "%" in form else _matched
     return _parse_rest(texts, numbers, partial(parse, form=form, places=places))
 

@@ -6,15 +6,16 @@ without one is a request that is not answered; an end without a start is rejecte
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from compare.traffic.logs.rows import END, NO_POSITIONS, NONE
-from compare.traffic.logs.sorting import Piece
+from compare.traffic.logs.sorting import Piece, Waiting, by_time, in_order, joined_pieces
 from compare.traffic.tapes.description import Late
-from timers.arrays import Int64s
+from timers.arrays import Bools, Int64s
 
-_GATHER = 1 << 18
+_GATHER = 1 << 20
 """Rows that are gathered before they are paired."""
 
 
@@ -28,64 +29,63 @@ def in_time(pieces: Iterable[Piece], timeout: int) -> Iterator[tuple[Piece, Late
 
 
 def without_start(pieces: Iterable[Piece]) -> Int64s:
-    """The positions of ends without a start, of rows in order of (time, position), without END.
+    """The positions, without END, of ends without a start; see `paired` for the rows."""
+    ends = (rows.position[rows.is_end & ~rows.answers] - END for rows in _by_id(pieces))
+    return np.sort(np.concatenate([NO_POSITIONS, *ends]))
 
-    Memory: a byte for each id, and what is found.
+
+def paired(pieces: Iterable[Piece], timeout: int, waiting: Waiting) -> Iterator[tuple[Piece, Late]]:
+    """Requests as from `in_time`, of rows in the order of (id, position): id, time, position.
+
+    They wait in a file until they are in the order of their starts. Memory: _GATHER rows, or those
+    of one id.
     """
-    started = np.empty(0, np.bool_)  # id -> whether its last row so far is a start
-    found = [NO_POSITIONS]
-    for _, ids, position in pieces:
-        started = np.pad(started, (0, max(0, int(ids.max(initial=-1)) + 1 - len(started))))
-        order = np.argsort(ids, kind="stable")
-        ids, position = ids[order], position[order]
-        is_end = position >= END
-        before = np.append(False, ~is_end[:-1])
-        first, last = (np.diff(ids, **{side: -1}) != 0 for side in ("prepend", "append"))
-        before[first] = started[ids[first]]
-        started[ids[last]] = ~is_end[last]
-        found.append(position[is_end & ~before] - END)
-    return np.sort(np.concatenate(found))
+    for rows in _by_id(pieces):
+        end = np.where(rows.answers, rows.time, NONE)
+        end = np.append(end[1:], NONE)[~rows.is_end]
+        start, position = rows.time[~rows.is_end], rows.position[~rows.is_end]
+        order = by_time(start, position)
+        waiting.add((start[order], end[order], position[order]))
+    yield from in_time(in_order(waiting), timeout)
 
 
-def paired(pieces: Iterable[Piece], timeout: int) -> Iterator[tuple[Piece, Late]]:
-    """Rows in the order of (time, position) as requests: start, end or NONE, position of the start.
+class _Rows(NamedTuple):
+    """All rows of some ids, in the order of (id, time, position)."""
 
-    An end after the timeout is NONE, and is among the late answers. Memory: as many rows as there
-    are within the timeout, and 8 bytes for each id.
-    """
-    none = np.empty(0, np.int64)
-    held: Piece = (none, none.astype(np.int32), none)
-    started = none  # id -> its last start, if that is no longer held and has no answer yet
-    gathered: list[Piece] = []
-    rows = 0
+    time: Int64s
+    position: Int64s
+    is_end: Bools
+    answers: Bools  # whether it is an end, and the row before it a start of the same id
+
+
+def _by_id(pieces: Iterable[Piece]) -> Iterator[_Rows]:
+    """The rows of pieces that are in the order of (id, position)."""
+    held: list[Piece] = []
+    count = most = 0
     for piece in chain(pieces, [None]):
         if piece is not None:
-            gathered.append(piece)
-            rows += len(piece[0])
-            # As many as are held, because each round sorts those again.
-            if rows < max(_GATHER, len(held[0])):
+            held.append(piece)
+            count += len(piece[0])
+            if count < max(_GATHER, most):
                 continue
-        time, ids, position = map(np.concatenate, zip(held, *gathered, strict=True))
-        is_end, end = position >= END, np.full(len(time), NONE, np.int64)
-        order = np.argsort(ids, kind="stable")
-        row, behind = order[:-1], order[1:]
-        answers = (ids[row] == ids[behind]) & ~is_end[row] & is_end[behind]
-        row, behind = row[answers], behind[answers]
-        end[row] = time[behind]
-        # Later rows cannot answer these starts in time.
-        ready = len(time) if piece is None else np.searchsorted(time, time[-1] - timeout, "right")
-        starts = np.flatnonzero(~is_end[:ready])
-        more = int(ids.max(initial=-1)) + 1 - len(started)
-        if more > 0:
-            started = np.concatenate([started, np.full(more + len(started), NONE)])
-        first = order[np.diff(ids[order], prepend=-1) != 0]
-        ends = first[is_end[first] & (started[ids[first]] != NONE)]
-        waits = time[ends] - started[ids[ends]]
-        started[ids[first]] = NONE
-        last = order[np.diff(ids[order], append=-1) != 0]
-        last = last[(last < ready) & ~is_end[last]]
-        started[ids[last]] = time[last]
-        for requests, late in in_time([(time[starts], end[starts], position[starts])], timeout):
-            waits = np.concatenate([waits, late.waits])
-            yield requests, Late(waits, int(time.max(initial=0)))
-        held, gathered, rows = (time[ready:], ids[ready:], position[ready:]), [], 0
+        if not held:
+            continue
+        rows = joined_pieces(held)
+        # More rows of the last id may follow.
+        ready = len(rows[0]) if piece is None else int(np.searchsorted(rows[0], rows[0][-1]))
+        if ready:
+            yield _in_turn(*(column[:ready] for column in rows))
+        held = [(rows[0][ready:], rows[1][ready:], rows[2][ready:])]
+        count = len(held[0][0])
+        most = 2 * count  # because each round joins those again
+
+
+def _in_turn(ids: Int64s, time: Int64s, position: Int64s) -> _Rows:
+    """Rows in the order of (id, position), in that of (id, time, position)."""
+    is_same = ids[1:] == ids[:-1]
+    if (is_same & (time[1:] < time[:-1])).any():
+        order = np.lexsort((position, time, ids))
+        time, position = time[order], position[order]
+    is_end = position >= END
+    answers = np.append(False, is_same & is_end[1:] & ~is_end[:-1])
+    return _Rows(time, position, is_end, answers)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -120,21 +121,21 @@ def write_shard(
         new_shard(directory / shard_name(number)) as writer,
         _behind(writer.append) as append,
     ):
-        for tape, late in until_stopping(_tapes(meaning, rows, Waiting(scratch)), stopping):
+        for tape, late in until_stopping(_tapes(meaning, rows, scratch), stopping):
             append(tape, late)
     return writer.shard
 
 
 def _tapes(
-    meaning: Meaning, rows: Iterable[Piece], waiting: Waiting
+    meaning: Meaning, rows: Iterable[Piece], scratch: Scratch
 ) -> Iterator[tuple[Tape, Late | None]]:
     """The tape of rows that are in order, in pieces, and late answers or touches that it lacks."""
     if meaning.value == "key":
         touches = TouchTape(meaning.timeout)
         yield from (touches.add(start, keys) for start, keys, _ in rows)
         return
-    requests = RequestTape(meaning.timeout, waiting)
-    pairing = paired if meaning.value == "id" else in_time
+    requests = RequestTape(meaning.timeout, Waiting(scratch))
+    pairing = partial(paired, waiting=Waiting(scratch)) if meaning.value == "id" else in_time
     for (start, end, position), late in pairing(rows, meaning.timeout):
         yield EMPTY, late
         yield from ((tape, None) for tape in requests.add(start, end, end != NONE, position))

@@ -35,11 +35,15 @@ _OTHERS = {
     "[0-9]{6} [ 0-9][0-9:]{7}": "%y%m%d %H:%M:%S",
     "[0-9]{4} [0-9:]{8}": "%m%d %H:%M:%S",
     r"[0-9]{4}/[0-9]{2}/[0-9]{2} - [0-9:]{8}": "%Y/%m/%d - %H:%M:%S",
+    r"[0-9]{4}\.[0-9]{2}\.[0-9]{2} [0-9:]{8}": "%Y.%m.%d %H:%M:%S",
+    "[0-9]{2}-[A-Z][a-z]{2}-[0-9]{4} [0-9:]{8}": "%d-%b-%Y %H:%M:%S",
+    "[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4} [0-9:]{8}": "%d/%b/%Y %H:%M:%S",
 }
 """Other times that no other form could mean -> their format; a fraction of a second may follow."""
 _NAMED_ZONE = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T])[0-9:]{8}(?:([.,])[0-9]{1,6})? (?!UTC|GMT)[A-Z]{3,5}"
 )
+_SHORT = {"%D": "%m/%d/%y", "%F": "%Y-%m-%d", "%R": "%H:%M", "%T": "%H:%M:%S"}
 _EPOCH_RANGES = {
     "epoch-s": (0, 10**11),
     "epoch-ms": (10**11, 10**14),
@@ -73,6 +77,15 @@ def guess_form(text: str) -> str | None:
         return None
     size = abs(float(text))  # the magnitude is all that matters
     return next((form for form, (_, end) in _EPOCH_RANGES.items() if size < end), "epoch-ns")
+
+
+def spelled_out(form: str) -> str:
+    """A format of strptime with the directives of C that Python lacks: %D, %F, %R and %T.
+
+    >>> spelled_out("%F %T.%f")
+    '%Y-%m-%d %H:%M:%S.%f'
+    """
+    return re.sub("%.", lambda directive: _SHORT.get(directive[0], directive[0]), form)
 
 
 def looks_like_time(text: str) -> bool:

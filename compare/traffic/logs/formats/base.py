@@ -21,7 +21,7 @@ from compare.traffic.logs.blocks import (
     printable,
     stream_blocks,
 )
-from compare.traffic.logs.formats.envelopes import without
+from compare.traffic.logs.formats.envelopes import IN_PARTS, whole, without
 from compare.traffic.logs.time_formats import guess_form
 from timers.arrays import Bools, Int32s
 
@@ -111,11 +111,13 @@ class Log(ABC):
     @property
     def divisible(self) -> bool:
         """True if blocks can be read independently of each other."""
-        return self.source.seekable
+        return self.source.seekable and self.source.envelope != IN_PARTS
 
     def cut(self, data: bytes, last: bool) -> int:
         """Cut a stream; see `Cut`."""
-        return len(data) if last else data.rfind(self.source.line_end) + 1
+        if last:
+            return len(data)
+        return whole(self.source.envelope, data[: data.rfind(self.source.line_end) + 1])
 
     def blocks(self) -> Iterator[Block]:
         """The blocks of the file, in order."""
@@ -136,7 +138,7 @@ class Log(ABC):
         too_long, data = block.too_long, block.data
         if data is None:
             data, too_long = load(self.source, block)
-        data = without(self.source.envelope, data)
+        data = without(self.source.envelope, self.source.utf8(data))
         if not block.first:
             data = data.removeprefix(BOM)
         while True:
@@ -226,8 +228,8 @@ class Log(ABC):
 
 
 def plain_head(source: Source) -> bytes:
-    """The head without a mark at its beginning and without the envelope of each line."""
-    return without(source.envelope, source.head.removeprefix(BOM))
+    """The head in UTF-8, without a mark at its beginning and without the envelope of each line."""
+    return without(source.envelope, source.utf8(source.head).removeprefix(BOM))
 
 
 def head_lines(source: Source) -> list[str]:
@@ -240,7 +242,7 @@ def head_lines(source: Source) -> list[str]:
             f"{source.name} is compressed UTF-16; convert it to UTF-8, for example with iconv"
         )
     # Python's splitlines has more line ends.
-    lines = re.split("\r\n|\n|\r", source.text(plain_head(source)))
+    lines = re.split("\r\n|\n|\r", plain_head(source).decode(errors="replace"))
     if b"\0" in source.head:
         damaged = [number for number, line in enumerate(lines) if "\0" in line]
         if 2 * len(damaged) >= sum(map(bool, lines)):

@@ -115,17 +115,17 @@ def _by_arrow(
     # The fields of a line without any are empty, and so may be those of others.
     every = data.splitlines()
     is_empty[is_empty] = [not every[number] for number in line[is_empty].tolist()]
-    others = _one_by_one(
+    refused = _one_by_one(
         b"\n".join([every[number] for number in bad]),
         *(delimiter, count, columns),
         quotes=quotes,
         multiline=False,
     )
     row = np.flatnonzero(~is_empty)
-    line = np.concatenate([line[row], np.array(bad, np.int32)[others.line]])
-    fault = np.concatenate([fault[row], others.fault])
+    line = np.concatenate([line[row], np.array(bad, np.int32)[refused.line]])
+    fault = np.concatenate([fault[row], refused.fault])
     order = np.argsort(line)
-    pairs = zip(texts, others.texts, strict=True)
+    pairs = zip(texts, refused.texts, strict=True)
     texts = [pa.concat_arrays([text.take(row), other]).take(order) for text, other in pairs]
     return Fields(line[order], fault[order], texts, lines)
 

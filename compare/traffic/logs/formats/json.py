@@ -106,13 +106,13 @@ class JsonLog(Log):
         fault, values = ~lines.plain, dict(zip(names, lines.values, strict=True))
         if fault.any():
             bounds = lines.bounds[fault].tolist()
-            others = _records([data[first:end] for first, end in bounds], names)
+            not_plain = _records([data[first:end] for first, end in bounds], names)
             rest = pa.array(fault)
             values = {
-                name: pc.replace_with_mask(column, rest, others.texts[name])
+                name: pc.replace_with_mask(column, rest, not_plain.texts[name])
                 for name, column in values.items()
             }
-            fault[fault] = others.fault
+            fault[fault] = not_plain.fault
         return Records(np.arange(len(fault), dtype=np.int32), fault, values, len(fault))
 
 

@@ -237,6 +237,19 @@ LINES: Mapping[str, Line] = {
         " http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {}"
         ' "GET /index.html HTTP/1.1"',
     ),
+    # "TCP log format" in it.
+    "haproxy-tcp": Line(
+        "a line of HAProxy's TCP log",
+        (
+            rf"^(?:.*? )?(?P<client>{_WORD}):(?P<client_port>[0-9]+) \[(?P<time>[^\]]+)\]"
+            rf" (?P<frontend>{_WORD}) (?P<backend>[^ /]+)/(?P<server>{_WORD})"
+            r" (?:-1|(?P<wait_time>[0-9]+))/(?:-1|(?P<connect_time>[0-9]+))"
+            r"/\+?(?P<total_time>[0-9]+) \+?(?P<bytes>[0-9]+) [A-Za-z-]{2} [0-9]+/[0-9]+/[0-9/+]+"
+            r" [0-9]+/[0-9]+$",
+        ),
+        "Feb  6 12:12:56 localhost haproxy[14387]: 10.0.1.2:33313 [06/Feb/2009:12:12:51.443] fnt"
+        " bck/srv1 0/0/5007 212 -- 0/0/0/0/3 0/0",
+    ),
     # "Default format string" in Envoy's documentation.
     "envoy": Line(
         "a line of Envoy's access log",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compare.traffic.logs.blocks import Block, LogError, Source
-from compare.traffic.logs.formats.base import BOM, Layout, Log, Records
+from compare.traffic.logs.formats.base import Layout, Log, Records, plain_head
 from compare.traffic.logs.formats.fields import Fields, split
 
 WHITE_SPACE = " \t"
@@ -66,7 +66,7 @@ class ZeekLog(Log):
     def from_head(cls, source: Source, lines: list[str], blank: int, layout: Layout) -> Log:
         """The columns are those of the first header."""
         header = Header()
-        for line in _LINE.findall(source.head.removeprefix(BOM)):
+        for line in _LINE.findall(plain_head(source)):
             header = header.followed_by(line)
             if header.fields:
                 return cls(source=source, columns=header.fields)
@@ -80,7 +80,7 @@ class ZeekLog(Log):
         for block in self.stream():
             described = block._replace(context=header)
             yield described
-            header = self.behind(described, block.data or b"").context
+            header = self.behind(described, self.source.utf8(block.data or b"")).context
 
     def behind(self, block: Block, data: bytes) -> Block:
         """The rest of a block, with the header above it."""

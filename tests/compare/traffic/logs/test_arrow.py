@@ -40,12 +40,12 @@ TABLE = pa.table(
 def ingest(tmp_path):
     """Ingest a log, and return what became of it."""
 
-    def run(log, **meant):
-        options = {name: meant.pop(name) for name in ("time_format", "format") if name in meant}
-        chosen = LogOptions(meant.pop("time", "start"), unit="us", force=True, **options)
-        if "key" in meant:
-            return ingest_touches(log, tmp_path / "t", chosen, idle="5s", **meant)
-        return ingest_requests(log, tmp_path / "t", chosen, timeout="5s", **meant)
+    def run(log, **meaning):
+        options = {name: meaning.pop(name) for name in ("time_format", "format") if name in meaning}
+        chosen = LogOptions(meaning.pop("time", "start"), unit="us", force=True, **options)
+        if "key" in meaning:
+            return ingest_touches(log, tmp_path / "t", chosen, idle="5s", **meaning)
+        return ingest_requests(log, tmp_path / "t", chosen, timeout="5s", **meaning)
 
     return run
 
@@ -103,14 +103,14 @@ def test_rejected_rows_of_a_stream_have_their_number(ingest):
 
 
 def test_what_cannot_be_read_from_a_stream_is_one_line(ingest, tmp_path):
-    for meant, problem in {
+    for meaning, problem in {
         ("duration", "day"): "column 'day' of type date32[day] cannot be read as a duration",
         ("duration", "nix"): "pyarrow Table has no column 'nix'; it has start, end, took,",
         ("format", "csv"): "an Arrow stream has columns of its own",
         ("time_format", "iso"): "column 'start' holds timestamps",
     }.items():
         with pytest.raises(IngestError if "type" not in problem else TimerError) as error:
-            ingest(TABLE, **{"duration": "took"} | dict([meant]))
+            ingest(TABLE, **{"duration": "took"} | dict([meaning]))
         assert problem in str(error.value)
     events = {"id": "key", "event": "key", "starts": "a", "ends": "b"}
     with pytest.raises(IngestError, match="can be read only once, and a log with ids"):

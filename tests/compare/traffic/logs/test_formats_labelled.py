@@ -5,6 +5,7 @@ import lzma
 
 import pytest
 
+from compare.traffic.logs import blocks
 from compare.traffic.logs.blocks import LogError
 from compare.traffic.logs.formats.base import Layout
 from compare.traffic.logs.opening import ANY, open_log
@@ -85,13 +86,14 @@ def test_lines_of_docker(path):
         assert [row[:2] if row[1] else row for row in found] == rows
 
 
-def test_a_part_of_a_line_of_cri_is_damaged(path):
+def test_a_part_behind_the_head_is_damaged(path, monkeypatch):
     before = "2024-05-01T12:00:00.123456789+02:00 stdout"
     lines = [f"{before} F {line}" for line in INNER] + [
         f"{before} P a=9 b=9",
         f"{before} F c=1 d=1",
     ]
     written(path, "\n".join(lines).encode())
+    monkeypatch.setattr(blocks, "HEAD_BYTES", len("\n".join(lines[:-2])))
     log = open_log(str(path))
     assert (log.format, log.source.envelope) == ("logfmt", "CRI")
     found = records(path, ("a",))
@@ -120,3 +122,34 @@ def test_names_in_latin_1(path):
     written(path, "ts;Dauer f\u00fcr a\n1;2\n".encode("latin-1"))
     assert open_log(str(path)).columns == ("ts", "Dauer f\u00fcr a")
     assert records(path, ("Dauer f\u00fcr a",)) == [(2, False, "2")]
+
+
+def test_values_in_latin_1_are_decoded(path):
+    name, text = "Stra\u00dfe", "M\u00fcnchen"
+    lines = {
+        "csv": f"ts,{name}\n1,{text}\n",
+        "json": f'{{"ts": 1, "{name}": "{text}"}}\n',
+        "an array": f'[{{"ts": 1, "{name}": "{text}"}}]',
+        "logfmt": f"ts=1 {name}={text} level=info\n",
+        "zeek": f"#separator \\x09\n#fields\tts\t{name}\n1\t{text}\n",
+    }
+    for line in lines.values():
+        written(path, line.encode("latin-1"))
+        assert [row[-1] for row in records(path, ("ts", name), block=20)] == [text]
+
+
+@pytest.mark.parametrize("block", [30, 100, 1 << 20])
+def test_long_lines_in_parts(path, block):
+    """Two streams, whose parts may stand between each other."""
+    cri = "2024-05-01T10:00:00.1Z {} {} {}\n".format
+    lines = [
+        cri("stdout", "F", "ts=1 took=1ms a=b"),
+        *(cri("stdout", "P", "ts=2 "), cri("stderr", "P", "ts=3 to")),
+        *(cri("stdout", "P", "took=2ms"), cri("stderr", "F", "ok=3ms"), cri("stdout", "F", " a=b")),
+        cri("stdout", "F", "ts=4 took=4ms"),
+    ]
+    written(path, "".join(lines).encode())
+    found = [row[:4] for row in records(path, ("ts", "took"), block=block)]
+    took = [(1, 1), (5, 3), (6, 2), (7, 4)]
+    assert found == [(line, False, str(ts), f"{ts}ms") for line, ts in took]
+    assert not open_log(str(path)).divisible

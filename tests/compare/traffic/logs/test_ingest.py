@@ -42,17 +42,17 @@ def test_clients_that_fall_idle(touches, recorded_log, idle, scheduled):
 
 
 @pytest.mark.parametrize(
-    ("meant", "settings"),
+    ("meaning", "settings"),
     [(REQUESTS, {}), (IDS | {"duration": None}, {}), (TOUCHES, {})],
     ids=["requests", "ids", "touches"],
 )
 def test_the_tape_does_not_depend_on_how_a_log_is_split(
-    requests, touches, tmp_path, monkeypatch, meant, settings
+    requests, touches, tmp_path, monkeypatch, meaning, settings
 ):
     log = tmp_path / "log"
     log.write_bytes(hostile(random.Random(7), 2000))
-    ingest = touches if meant is TOUCHES else requests
-    settings = meant | settings | {"shards": 2}
+    ingest = touches if meaning is TOUCHES else requests
+    settings = meaning | settings | {"shards": 2}
     whole = ingest(log, out="whole", **settings)
     monkeypatch.setattr(blocks, "BLOCK", 1000)
     monkeypatch.setattr(sorting, "_PIECE", 100)

@@ -4,9 +4,12 @@ import os
 import random
 import threading
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from compare.traffic.logs.ingest import IngestError
+from compare.traffic.logs.rows import fingerprints
 from compare.traffic.tapes.tape import joined
 from tests.compare import made_logs as logs
 from tests.compare.made_logs import rejected, tape_rows
@@ -66,6 +69,14 @@ def test_two_rows_are_the_same_requests_as_one(requests, tmp_path):
     tapes = [again.trace.load(shard) for shard in range(3)]
     assert sorted(logs.rows_of(joined(tapes))) == sorted(logs.rows_of(done.trace.load()))
     assert (again.unmatched, again.reading.timed_out) == (1, done.reading.timed_out)
+
+
+def test_fingerprints_are_fnv_1a():
+    """Of the vectors in its reference."""
+    texts = pa.array([b"x", b"", b"a", b"foobar", None], pa.binary())
+    wanted = [0xCBF29CE484222325, 0xAF63DC4C8601EC8C, 0x85944171F73967E8]
+    assert fingerprints(texts[1:]).view(np.uint64)[:3].tolist() == wanted
+    assert not len(fingerprints(pa.array([], pa.binary())))
 
 
 def test_a_pipe_with_ids_is_refused(requests, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from compare.base.executors import even_shares
 from compare.cli.main import main
-from compare.traffic.logs import blocks, job, rows, shards, sorting
+from compare.traffic.logs import blocks, rows, shards, sorting
 from compare.traffic.logs.formats import base
 from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
 from compare.traffic.logs.opening import open_log
@@ -209,22 +209,6 @@ def test_what_goes_wrong_on_spark_is_one_line(spark, tmp_path):
                 log, tmp_path / "out", options, duration="rtt", timeout="5s", session=session
             )
     assert [path.name for path in tmp_path.iterdir()] == ["log.gz"]
-
-
-def test_a_large_log_with_ids_is_left_to_spark(spark, tmp_path, monkeypatch):
-    log = tmp_path / "log.csv"
-    log.write_text("ts,id,event\n" + "".join(f"{k}.5,i{k},s\n" for k in range(300)))
-    monkeypatch.setattr(job, "MOST_WITH_IDS", 200)
-    meant = {"id": "id", "event": "event", "starts": "s", "ends": "e", "timeout": "5s"}
-    done = ingest_requests(
-        log, tmp_path / "out", LogOptions("ts"), **meant
-    )  # in the active session
-    assert done.trace.totals["starts"] == 300
-    monkeypatch.setattr("compare.traffic.logs.ingest.missing_packages", lambda: "pyspark")
-    with pytest.raises(
-        IngestError, match=r"log.csv has more than 200 rows with ids, which Spark sorts: run pip"
-    ):
-        ingest_requests(log, tmp_path / "other", LogOptions("ts"), **meant)
 
 
 def test_a_log_that_only_spark_can_reach(spark, tmp_path, monkeypatch):

@@ -27,6 +27,7 @@ EXPECTED = {
     "alb.log target_processing_time": (5, 3),
     "elb.log target_processing_time": (3, 1),
     "haproxy.log total_time": (4, 2),
+    "tcp.log total_time": (3, 2),
     "envoy.log duration": (3, 2),
     "s3.log total_time": (3, 2),
     "squid.log elapsed": (3, 2),
