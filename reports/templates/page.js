@@ -224,6 +224,8 @@ function show(form) {
 
 const pythonic = (number) => number.toLocaleString("en").replaceAll(",", "_");
 
+const CASE = "#case?";  // in the address, before the settings: a link to send
+
 function startCase() {
   const form = document.getElementById("case");
   const control = (name, label, options) => {
@@ -260,15 +262,28 @@ function startCase() {
   form.traffic.value = modelled && !data.cases[0]?.own ? "" : "0";
   const answered = data.precisions.find((number) => verdict({ ...values(), precision: number }).chosen);
   form.precision.value = answered ?? data.precisions[0];
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("change", () => {
+  const answer = () => {
     follow();
     show(values());
     startLoad(values());
+  };
+  const restore = () => {  // a value that this page does not offer changes nothing
+    if (!location.hash.startsWith(CASE)) return;
+    for (const [name, value] of new URLSearchParams(location.hash.slice(CASE.length))) {
+      if ([...(form[name]?.options ?? [])].some((option) => option.value === value)) form[name].value = value;
+    }
+  };
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("change", () => {
+    history.replaceState(null, "", `${CASE}${new URLSearchParams(values())}`);
+    answer();
   });
-  follow();
-  show(values());
-  startLoad(values());
+  addEventListener("hashchange", () => {
+    restore();
+    answer();
+  });
+  restore();
+  answer();
 }
 
 // ---- overload: lateness at the reader's rate
