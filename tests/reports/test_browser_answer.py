@@ -288,6 +288,19 @@ def test_a_link_restores_the_controls_and_the_answer(opened):
     other.close()
 
 
+def test_the_answer_is_copied_as_markdown(opened):
+    page = opened()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.click("#copy")
+    page.wait_for_function("document.getElementById('copy').textContent === 'Copied'")
+    copied = plain(page.evaluate("navigator.clipboard.readText()"))
+    assert copied.startswith("Your traffic dns.trace: use delay-queue.")
+    assert "```python\nfrom timers import DelayQueue\n" in copied
+    assert "| timer | per operation | in each second | cost | fires | memory |\n|---|---|" in copied
+    assert "| delay-queue | 25 ns | 2.5 ms | 1.00 times | exact | 37.2 kB |\n" in copied
+    assert "Measured on" in copied and "By `wheelwork " in copied and copied.endswith(".html")
+
+
 GRID = """() => {
     const found = [];
     const walk = (names, chosen) => {
