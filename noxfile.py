@@ -172,8 +172,9 @@ def against(session: nox.Session) -> None:
 
 @nox.session
 def answers(session: nox.Session) -> None:
-    """Compare the timers that the cost model names for 60 settings with replays; see the module.
+    """Compare what the cost model says of random settings with replays: -- [--long] [--seed N].
 
+    It takes up to 20 minutes for 60 settings; with --long there are 300.
     `python -m tests.bench.hosts` does so for asyncio programs, in real time.
     """
     session.install(*QUIETLY, "-e", ".[test]")

@@ -224,6 +224,32 @@ function show(form) {
 
 const pythonic = (number) => number.toLocaleString("en").replaceAll(",", "_");
 
+/** The answer that is shown, as Markdown, with where it comes from. */
+function markdown() {
+  const text = (each) => each.textContent.replaceAll("|", "\\|").trim();
+  const said = [...document.querySelectorAll("#verdict p")].map(text);
+  const rows = [...document.querySelectorAll("#ranking tr")].map((row) => [...row.cells].filter((cell) => !cell.classList.contains("bars")).map(text));
+  const lines = rows.map((row) => `| ${row.join(" | ")} |`);
+  if (rows.length) lines.splice(1, 0, `|${"---|".repeat(rows[0].length)}`);
+  const code = document.querySelector("#verdict pre");
+  return [
+    ...said,
+    ...(code ? [`\`\`\`python\n${code.textContent}\n\`\`\``] : []),
+    lines.join("\n"),
+    document.getElementById("basis").textContent,
+    `${document.getElementById("measured").textContent} By \`${document.getElementById("copy").dataset.command}\`: ${location.href}`,
+  ].filter(Boolean).join("\n\n");
+}
+
+function copied(button) {
+  const told = (text) => { button.textContent = text; };
+  navigator.clipboard.writeText(markdown()).then(() => told("Copied"), () => told("The browser does not allow it"));
+}
+
+document.getElementById("copy")?.addEventListener("click", ({ target }) => copied(target));
+
+const CASE = "#case?";  // in the address, before the settings: a link to send
+
 function startCase() {
   const form = document.getElementById("case");
   const control = (name, label, options) => {
@@ -260,15 +286,28 @@ function startCase() {
   form.traffic.value = modelled && !data.cases[0]?.own ? "" : "0";
   const answered = data.precisions.find((number) => verdict({ ...values(), precision: number }).chosen);
   form.precision.value = answered ?? data.precisions[0];
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("change", () => {
+  const answer = () => {
     follow();
     show(values());
     startLoad(values());
+  };
+  const restore = () => {  // a value that this page does not offer changes nothing
+    if (!location.hash.startsWith(CASE)) return;
+    for (const [name, value] of new URLSearchParams(location.hash.slice(CASE.length))) {
+      if ([...(form[name]?.options ?? [])].some((option) => option.value === value)) form[name].value = value;
+    }
+  };
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("change", () => {
+    history.replaceState(null, "", `${CASE}${new URLSearchParams(values())}`);
+    answer();
   });
-  follow();
-  show(values());
-  startLoad(values());
+  addEventListener("hashchange", () => {
+    restore();
+    answer();
+  });
+  restore();
+  answer();
 }
 
 // ---- overload: lateness at the reader's rate

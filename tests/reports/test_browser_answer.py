@@ -268,6 +268,39 @@ def test_without_a_trace_the_controls_start_from_a_usual_case(opened):
     assert controls(opened("full")) == USUAL_CASE
 
 
+def test_a_link_restores_the_controls_and_the_answer(opened):
+    page = opened()
+    for name, label in {"traffic": "as set here", "rate": "10 000", "share": "99 %"}.items():
+        choose(page, name, label)
+    choose(page, "caller", "compiled code")
+    chosen, said, link = controls(page), page.inner_text("#verdict"), page.url
+    assert "#case?" in link and chosen["rate"] == "10 000"
+    other = page.context.browser.new_page()
+    other.goto(link)
+    assert controls(other) == chosen
+    assert other.inner_text("#verdict") == said
+    other.goto(link.replace("rate=10000", "rate=100"))  # pasted into the page that is open
+    assert controls(other) == chosen | {"rate": "100"}
+    other.goto(link.partition("#")[0] + "#case?rate=12&share=no&timeout=100&unknown=1")
+    assert controls(other)["rate"] == "100"  # as before: there is no such choice
+    choose(other, "traffic", "as set here")
+    assert controls(other)["timeout"] == "100 ms"
+    other.close()
+
+
+def test_the_answer_is_copied_as_markdown(opened):
+    page = opened()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.click("#copy")
+    page.wait_for_function("document.getElementById('copy').textContent === 'Copied'")
+    copied = plain(page.evaluate("navigator.clipboard.readText()"))
+    assert copied.startswith("Your traffic dns.trace: use delay-queue.")
+    assert "```python\nfrom timers import DelayQueue\n" in copied
+    assert "| timer | per operation | in each second | cost | fires | memory |\n|---|---|" in copied
+    assert "| delay-queue | 25 ns | 2.5 ms | 1.00 times | exact | 37.2 kB |\n" in copied
+    assert "Measured on" in copied and "By `wheelwork " in copied and copied.endswith(".html")
+
+
 GRID = """() => {
     const found = [];
     const walk = (names, chosen) => {

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from compare.trial.advice.search import Advice
     from reports.noise import Noise
 
+KINDS = ("random", "one", "few", "keepalive", "periodic")
+"""The kinds of traffic, and CALLERS the callers: those of `compare.trial`, without importing it."""
+
+CALLERS = ("compiled", "python", "batches", "system-timer", "asyncio")
 DEFAULT_LATE = "10ms"
 FORMATS = (".svg", ".png")
 _WORTH = 0.1  # a saving that is mentioned
@@ -27,8 +31,10 @@ _WIDTH = 14  # of the labels
 Examples:
   wheelwork advise requests.trace
   wheelwork advise requests.trace --max-late 100ms --memory 1MB
-  wheelwork advise requests.trace --objective memory --chart advice.svg""")
-@click.argument("trace", type=options.TRACE)
+  wheelwork advise requests.trace --objective memory --chart advice.svg
+  wheelwork advise --rate 1000 --timeout 10s --cancelled 90%
+  wheelwork advise --rate 5000 --timeout 60s --traffic one --caller asyncio""")
+@click.argument("trace", type=options.TRACE, required=False)
 @options.option(
     "--max-late",
     "TIME",
@@ -38,10 +44,20 @@ Examples:
 @options.option("--memory", options.SIZE, "Memory limit of a timer, e.g. 100MB.")
 @options.option("--objective", ("cpu", "memory"), "What to minimise.", default="cpu")
 @options.option("--chart", options.Place("file"), "Draw the candidates to FILE, an .svg or .png.")
+@options.section(
+    "Traffic without a trace",
+    options.option("--rate", "N", "Timers started (or kept alive) per second."),
+    options.option("--timeout", "TIME", "Their mean timeout, such as 10s."),
+    options.option("--cancelled", "SHARE", "The share that is cancelled before.", default="0%"),
+    options.option("--after", "TIME", "Mean time to the cancel. Default: 5% of the timeout."),
+    options.option("--traffic", KINDS, "The kind of timeouts.", default=KINDS[0]),
+    options.option("--step", "TIME", "How often the caller moves the clock.", default="1ms"),
+    options.option("--caller", CALLERS, "Who calls the timer.", default=CALLERS[1]),
+)
 @options.formats
 @options.master
 def advise(
-    trace: str,
+    trace: str | None,
     max_late: str | None,
     max_early: str,
     memory: int | None,
@@ -50,6 +66,7 @@ def advise(
     as_json: bool,
     as_markdown: bool,
     master: str | None,
+    **described: Any,
 ) -> None:
     """Find the best timer for TRACE, and its parameters.
 
@@ -57,8 +74,29 @@ def advise(
     parameters. The better half replays twice as much, and so on; the last few are
     timed in turns. The bounds hold for the scheme of a timer, whatever the
     traffic. A large trace is sampled. With --master the search runs on Spark.
+
+    Without a TRACE, --rate and --timeout describe the traffic. What calls cost is
+    measured for every timer with its usual parameters, and added up. It takes
+    about a minute.
     """
     options.refuse_both({"--json": as_json, "--markdown": as_markdown})
+    if (trace is None) == (described["rate"] is None):
+        raise click.UsageError("give either a TRACE, or --rate and --timeout to describe traffic")
+    if trace is None:
+        if memory or chart or master or objective != "cpu":
+            raise click.UsageError(
+                "--rate goes without --memory, --objective, --chart and --master"
+            )
+        from compare.cli.described import advise_described
+
+        advise_described(
+            described,
+            max_early=max_early,
+            max_late=max_late or DEFAULT_LATE,
+            as_json=as_json,
+            as_markdown=as_markdown,
+        )
+        return
     from compare.base.files import CANNOT_WRITE, errors_as, new_file, parents
     from compare.spark.executor import executor
     from compare.traffic.tapes.trace import open_trace

@@ -1,13 +1,14 @@
 import math
+from dataclasses import astuple
 
 import pytest
 
 from compare.trial.advice.cost import CORE, Setting, at, cost, highest_rate
 from compare.trial.bench.callers import CompiledCaller, Costs, Plan, costs_of
+from compare.trial.bench.steady import ONE, Traffic, steady
 from compare.trial.bench.work import UNIT
 from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.replay.engine import Buffers, loop_for, operations_of
-from tests.bench.answers import steady
 from timers.registry import names
 
 COSTS = {1_000: Costs(10, 20, 100), 100_000: Costs(40, 20, 10_000)}
@@ -107,7 +108,7 @@ def counted():
 
 def replayed(name, setting):
     """The work of a timer that starts in the steady state, with what follows from it."""
-    tape, first, ids = steady(setting, TIMERS, seed=7)
+    tape, first, ids, *_ = steady(Traffic(*astuple(setting), ONE), TIMERS, seed=7)
     one = Counted(name)
     loop = loop_for(one.new(UNIT), Buffers(ids), lambda rows: None, one.work)
     rows = operations_of(tape)

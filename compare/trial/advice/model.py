@@ -1,0 +1,122 @@
+"""The cost of a timer for traffic that is described by a few numbers.
+
+A reader knows how many timers start in a second, how long their timeouts are, which share is
+cancelled and after how long, and the step of the caller's clock. The number pending follows, by
+Little's law (1961): rate times the mean time for which a timer is pending. So do the numbers of
+steps and calls: of n random events in a second, at least one is in slots * (1 - exp(-n / slots)) of
+its slots. They are multiplied with the seven constants of `compare.trial.bench.constants`, which
+are measured at a few numbers of pending timers. Between these, the logarithm of a constant is
+linear in that of the number pending. Above the largest it grows as in the last interval, and below
+the smallest it stays.
+
+A cost is stated with an interval that holds 9 of 10 replays: a factor above and below, which is
+that of the fit, wider where nothing was measured. It is one factor for the whole cost, so that the
+median is always inside.
+"""
+
+import math
+from collections.abc import Mapping
+
+from compare.trial.bench.constants import Constants, Fit
+from compare.trial.bench.steady import FEW, KEEPALIVE, ONE, PERIODIC, TIMEOUTS, Traffic
+
+UNITS = 1_000
+"""Units of time in a second."""
+
+CORE = 1e9
+"""Nanoseconds of a core in a second."""
+
+BEYOND = 40
+"""A timer is not offered for more pending timers than this many times the largest size."""
+
+NEAR = 1.1
+"""The same of a timer that was too slow at a larger size, and its own largest."""
+
+FLOOR = 0.07
+"""The least relative error of a stated cost: traffic is random, and replays differ by as much."""
+
+NINE_OF_TEN = 1.645
+"""Standard deviations on each side of the middle that hold 9 of 10 normal values."""
+
+WIDER = 0.1
+"""What is added to the relative error for each factor of e beyond the sizes that were measured."""
+
+
+def rates(traffic: Traffic) -> Constants:
+    """How many of each the traffic has in a second."""
+    rate, share, clock = traffic.rate, traffic.cancelled, UNITS / traffic.step
+    ends, lost = rate * share, rate * (1 - share)
+    again = traffic.kind in (KEEPALIVE, PERIODIC)  # what ends a timer starts it, too
+    starts = lost if traffic.kind == KEEPALIVE else rate
+    steps = _met(rate if again else rate + ends, clock)
+    calls = _met(starts, clock) + _met(ends, clock)
+    firing = steps if traffic.kind == PERIODIC else _firing(lost, steps, clock)
+    return Constants(ends, lost, steps, calls, firing, _moments(traffic, lost), float(UNITS))
+
+
+def _met(events: float, slots: float) -> float:
+    """The slots of a second in which at least one of these random events is."""
+    return slots * -math.expm1(-events / slots)
+
+
+def _firing(lost: float, steps: float, clock: float) -> float:
+    """The steps at which something has become due since the last one: gaps are geometric."""
+    met, none = steps / clock, math.exp(-lost / clock)
+    left_out = 1 - (1 - met) * none
+    return steps * (1 - met * none / left_out) if left_out > 0 else 0.0
+
+
+def _moments(traffic: Traffic, lost: float) -> float:
+    """The units of time at which timers are due: those that start in a step have few timeouts."""
+    most = _met(lost, float(UNITS))
+    timeouts = {ONE: 1, KEEPALIVE: 1, FEW: len(TIMEOUTS)}.get(traffic.kind)
+    if timeouts is None:
+        return most
+    return min(timeouts * _met(lost / timeouts, UNITS / traffic.step), most)
+
+
+def is_known(traffic: Traffic, fits: Mapping[int, Fit], largest: int) -> bool:
+    """Whether a timer may be offered; `largest` is the largest size that was measured of any."""
+    if not fits:
+        return False
+    own = max(fits)
+    return traffic.pending <= own * (BEYOND if own >= largest else NEAR)
+
+
+def at(pending: float, fits: Mapping[int, Fit]) -> Fit:
+    """The constants and their relative error with this number of pending timers."""
+    sizes = sorted(fits)
+    if len(sizes) == 1:
+        return fits[sizes[0]]
+    above = next((k for k in range(1, len(sizes)) if sizes[k] >= pending), len(sizes) - 1)
+    left, right = sizes[above - 1], sizes[above]
+    share = max(math.log(max(pending, 1e-9) / left) / math.log(right / left), 0.0)
+    parts = [
+        _between(low, high, share, (pending - left) / (right - left))
+        for low, high in zip(fits[left].constants, fits[right].constants, strict=True)
+    ]
+    outside = max(math.log(max(pending, 1e-9) / right), math.log(sizes[0] / max(pending, 1.0)), 0.0)
+    error = max(fits[left].error, fits[right].error) + WIDER * outside
+    return Fit(Constants(*parts), error)
+
+
+def _between(low: float, high: float, share: float, part: float) -> float:
+    """A constant between two sizes, or beyond the larger.
+
+    Where it is 0 at one of them, it is linear in the number of timers: `part` is the way to the
+    larger size.
+    """
+    if low > 0.0 and high > 0.0:
+        return float(low * (high / low) ** (share if share <= 1.0 or high > low else 1.0))
+    if high > 0.0:
+        return high * min(max(part, 0.0), 1.0)
+    return low * max(1.0 - max(part, 0.0), 0.0)
+
+
+def cost(traffic: Traffic, fits: Mapping[int, Fit]) -> tuple[float, float, float]:
+    """Nanoseconds of CPU in a second of the traffic: the cost, and the interval around it."""
+    found = at(traffic.pending, fits)
+    of_each = zip(found.constants, rates(traffic), strict=True)
+    middle = sum(constant * rate for constant, rate in of_each)
+    factor = math.exp(NINE_OF_TEN * math.hypot(found.error, FLOOR))
+    return middle, middle / factor, middle * factor

@@ -1,0 +1,103 @@
+"""`wheelwork advise --rate`: advice for traffic that options describe."""
+
+import json
+from functools import partial
+
+import pytest
+
+from compare.cli.commands.advise import CALLERS, KINDS
+from compare.trial.advice import described
+from compare.trial.bench import steady
+from compare.trial.bench.constants import Constants, Fit
+from compare.trial.bench.replays import REPLAYS
+
+NS = {"delay-queue": 1_000.0, "cascading-wheel": 900.0, "asyncio": 400.0}
+"""Label -> ns of a pair; a fire takes twice as much. Other timers are slow at all sizes."""
+
+
+@pytest.fixture(autouse=True)
+def measured(monkeypatch):
+    """The sizes that were measured, and no times."""
+    sizes = []
+
+    def fits(everyone, size, kind, samples):
+        sizes.append(size)
+        [(caller, contestants)] = everyone.items()
+        return {
+            (caller, label): Fit(Constants(ns := NS[label], 2 * ns, 0, 0, 0, 0, 0), 0.0)
+            for label in contestants
+            if label in NS
+        }
+
+    monkeypatch.setattr(described, "fits", fits)
+    return sizes
+
+
+@pytest.fixture
+def said(said):
+    return partial(said, "advise")
+
+
+def test_the_names_in_the_help_are_those_that_exist():
+    assert (*steady.KINDS,) == KINDS
+    assert (*REPLAYS,) == CALLERS
+
+
+def test_the_advice_for_a_case(said, measured):
+    code, out, _ = said("--rate", "1000", "--timeout", "10s", "--cancelled", "90%")
+    assert code == 0
+    # 900 pairs of 1 us and 100 fires of 2 us: 1.1 ms of a second
+    assert "use           delay-queue" in out
+    assert "cost          0.11% of a core (0.098% to 0.123% in 9 of 10 replays)" in out
+    assert "per timer     1.10\xa0µs" in out
+    assert "pending       1\u202f450 timers on average" in out
+    assert "cascading-wheel costs least" in out
+    assert measured == [1_000, 30_000]
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_program_keeps_its_loop(said):
+    out = said("--rate", "1e3", "--timeout", "10s", "--caller", "asyncio")[1]
+    assert "use           keep asyncio" in out
+
+
+def test_the_advice_as_json_and_markdown(said):
+    case = ("--rate", "300000", "--timeout", "1s", "--traffic", "one", "--step", "10ms")
+    found = json.loads(said(*case, "--json")[1])
+    assert found["use"] == "cascading-wheel"  # the queue takes 6 % of a core more
+    assert found["traffic"]["pending"] == 300_000 and found["traffic"]["step"] == 10
+    assert [each["label"] for each in found["costs"]] == ["cascading-wheel", "delay-queue"]
+    assert "| use | cascading-wheel |" in said(*case, "--markdown")[1]
+
+
+def test_beyond_what_was_measured_it_says_so(said):
+    out = said("--rate", "10000", "--timeout", "10min")[1]
+    assert "measured with up to 300,000 pending" in " ".join(out.split())
+
+
+CASE = ("--rate", "100", "--timeout", "10s")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "give either a TRACE, or --rate and --timeout to describe traffic"),
+        (("a.trace", *CASE), "give either a TRACE, or --rate and --timeout to describe traffic"),
+        (("--rate", "100"), "--rate needs the --timeout of the timers, such as 10s"),
+        (("--rate", "none", "--timeout", "1s"), "above 0 and at most 1e9, not none"),
+        (("--rate", "nan", "--timeout", "1s"), "above 0 and at most 1e9, not nan"),
+        (("--rate", "0", "--timeout", "1s"), "above 0 and at most 1e9, not 0"),
+        (("--rate", "1", "--timeout", "5"), "--timeout: duration '5' is not a number with a unit"),
+        ((*CASE, "--cancelled", "110%"), "must be a share from 0% to 100%, such as 90%, not 110%"),
+        ((*CASE, "--cancelled", "nan"), "must be a share from 0% to 100%, such as 90%, not nan"),
+        ((*CASE, "--after", "10s"), "--after 10s is not below --timeout 10s"),
+        ((*CASE, "--traffic", "keepalive"), "needs --cancelled, the share that is kept alive"),
+        ((*CASE, "--traffic", "periodic", "--cancelled", "5%"), "periodic timers fire"),
+        ((*CASE, "--chart", "a.svg"), "--rate goes without --memory, --objective, --chart"),
+        (("--rate", "1e9", "--timeout", "1d"), "timers would be pending, and none was measured"),
+    ],
+)
+def test_what_describes_no_traffic_is_refused_in_a_line(said, arguments, message):
+    code, out, err = said(*arguments)
+    assert code and not out
+    assert message in " ".join(err.splitlines()[-1].split())
