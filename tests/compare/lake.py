@@ -120,7 +120,6 @@ class Lake(Daemons):
         hadoop = jar.stem.removeprefix("hadoop-client-api-")
         packages = (
             f"org.apache.hadoop:hadoop-aws:{hadoop}",
-            f"software.amazon.awssdk:s3:{AWS_SDK}",
             f"software.amazon.awssdk:s3-transfer-manager:{AWS_SDK}",
         )
         return {
