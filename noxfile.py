@@ -73,8 +73,10 @@ def find_interpreter(version: str) -> str | None:
 @nox.session
 def cluster(session: nox.Session) -> None:
     """Run the tests that start Spark servers and commands, or send signals to them."""
-    session.install(*QUIETLY, "-e", ".[pipeline,connect,test]")
-    session.run("pytest", "-n", "2", "-m", "cluster", "tests", *session.posargs)
+    session.install(*QUIETLY, "-e", ".[pipeline,connect,test,cluster]")
+    # Tests that share a cluster of several processes are a group, which one worker runs.
+    options = ("-n", "2", "--dist", "loadgroup")
+    session.run("pytest", *options, "-m", "cluster", "tests", *session.posargs)
 
 
 @nox.session

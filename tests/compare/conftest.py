@@ -15,6 +15,7 @@ from compare.cli.main import BAD_INPUT, main
 from compare.trial.bench import callers, work
 from tests.compare.clocks import FakeClock
 from tests.compare.daemons import Daemons
+from tests.compare.lake import Driver, Lake, mounts_can_be_separated
 from tests.compare.own_timers import Timed
 from timers.kernels.jit import COMPILING
 
@@ -128,6 +129,39 @@ def daemons(tmp_path: Path) -> Iterator[Daemons]:
         yield running
     finally:
         running.stop()
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """A cluster without a shared disk, and its object store, for all tests of this process."""
+    pytest.importorskip("moto", reason="the object store is moto's: pip install '.[cluster]'")
+    if not mounts_can_be_separated():
+        pytest.skip("this system cannot separate mounts: unshare --mount")
+    running = Lake(tmp_path_factory.mktemp("lake"))
+    try:
+        yield running.start_cluster()
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="session")
+def classic(lake: Lake) -> Driver:
+    """A driver of the lake's cluster."""
+    return lake.driver()
+
+
+@pytest.fixture(scope="session")
+def connect(lake: Lake) -> Driver:
+    """A client of a Spark Connect server, which is the driver of the lake's cluster."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
+    return lake.driver(lake.connect_server(lake.master))
+
+
+@pytest.fixture
+def driver(request: pytest.FixtureRequest) -> Driver:
+    """The driver that a test is parametrised with: "classic" or "connect"."""
+    found: Driver = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture

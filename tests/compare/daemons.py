@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,11 @@ def until(holds: Callable[[], Any], what: str, process: subprocess.Popen[Any]) -
         assert process.poll() is None, f"ended with {process.returncode} before {what}"
         time.sleep(0.05)
     raise AssertionError(f"{what}: not within {TIME_LIMIT} s")
+
+
+_SETPRIV = shutil.which("setpriv")
+WITH_US = [_SETPRIV, "--pdeathsig", "KILL", "--"] if _SETPRIV else []
+"""The command that ends another with this process: no fixture is torn down after a kill."""
 
 
 class Daemons:
@@ -51,11 +57,12 @@ class Daemons:
     ) -> tuple[subprocess.Popen[bytes], Path]:
         """Start one of Spark's scripts; the process and what it logs to."""
         log = self.directory / f"{name}.log"
+        command, environment, folder = self.on_host(name)
         with log.open("wb") as file:
             process = subprocess.Popen(
-                [self.home / "bin" / script, *arguments.split()],
-                env=self.environment,
-                cwd=self.directory,
+                [*WITH_US, *command, self.home / "bin" / script, *arguments.split()],
+                env=environment,
+                cwd=folder,
                 stdout=file,
                 stderr=file,
                 start_new_session=True,
@@ -63,8 +70,12 @@ class Daemons:
         self.processes.append(process)
         return process, log
 
-    def cluster(self) -> str:
-        """Start a master and two workers; the master's URL."""
+    def on_host(self, name: str) -> tuple[list[str], dict[str, str], Path]:
+        """Where a daemon runs: the command before its own, its environment and its folder."""
+        return [], self.environment, self.directory
+
+    def cluster(self, cores: int = 1) -> str:
+        """Start a master and two workers with so many cores each; the master's URL."""
         process, log = self.start(
             "master",
             "org.apache.spark.deploy.master.Master --host 127.0.0.1 --port 0 --webui-port 0",
@@ -77,17 +88,18 @@ class Daemons:
         for number in range(2):
             self.start(
                 f"worker-{number}",
-                "org.apache.spark.deploy.worker.Worker --host 127.0.0.1 --webui-port 0 --cores 1"
-                f" --memory 1g --work-dir {self.directory}/work-{number} {value[1]}",
+                "org.apache.spark.deploy.worker.Worker --host 127.0.0.1 --webui-port 0"
+                f" --cores {cores} --memory {cores}g --work-dir {self.directory}/work-{number}"
+                f" {value[1]}",
             )
         until(lambda: log.read_text().count("Registering worker") == 2, "two workers", process)
         return str(value[1])
 
-    def connect_server(self) -> str:
-        """Start a Spark Connect server on two cores; its address."""
+    def connect_server(self, master: str = "local[2]") -> str:
+        """Start a Spark Connect server, on two cores or a cluster; its address."""
         process, log = self.start(
             "connect",
-            "--class org.apache.spark.sql.connect.service.SparkConnectServer --master local[2]"
+            f"--class org.apache.spark.sql.connect.service.SparkConnectServer --master {master}"
             " --conf spark.connect.grpc.binding.port=0 --conf spark.ui.enabled=false"
             " spark-internal",
             script="spark-submit",
