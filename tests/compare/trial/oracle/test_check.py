@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from itertools import groupby, pairwise
+from functools import partial
+from itertools import chain, groupby, pairwise, repeat
 
 import numpy as np
 import pytest
@@ -102,18 +103,31 @@ def cut(length, cuts):
 
 
 def checked(
-    tape, rows, rounding=EXACT, *, cuts=(), row_cuts=(), window=1 << 24, drained=True, examples=ALL
+    tape,
+    rows,
+    rounding=EXACT,
+    *,
+    cuts=(),
+    row_cuts=(),
+    drained=True,
+    examples=ALL,
+    chunk=1 << 18,
+    turns=(),
+    again=True,
 ):
-    def pieces():
-        for part in cut(tape.time.size, cuts):
-            yield Tape(*(column[part].copy() for column in tape))
-
-    def parts():
-        for part in cut(rows.size, row_cuts):
-            yield Rows(*(rows[name][part].copy() for name in Rows._fields))
-
-    shard = pieces, tape.time.size, id_space_of(tape)
-    return Check(*shard, parts, rounding, drained=drained, examples=examples).run(window)
+    """The comparison; of the pieces left, `turns` says whether rows or operations are next."""
+    pieces = [Tape(*(column[part].copy() for column in tape)) for part in cut(tape.time.size, cuts)]
+    parts = [
+        Rows(*(rows[name][part].copy() for name in Rows._fields))
+        for part in cut(rows.size, row_cuts)
+    ]
+    check = Check(rounding, drained=drained, examples=examples, chunk=chunk)
+    calls = {False: [*map(partial(partial, check.follow), pieces)]}
+    calls[True] = [*map(partial(partial, check.match), parts)]
+    for is_row in chain(turns, repeat(False, len(pieces)), repeat(True, len(parts))):
+        if calls[is_row]:
+            calls[is_row].pop(0)()
+    return check.finish((lambda: pieces) if again else None)
 
 
 CORRUPTIONS = ("drop", "twice", "again", "shift", "other deadline", "other operation", "far", "add")
@@ -189,17 +203,25 @@ def test_a_rounding_that_gives_no_moment_is_one_line():
     tape=tapes(),
     changes=changes,
     orders=orders,
-    cuts=st.lists(places, max_size=3),
-    row_cuts=st.lists(places, max_size=3),
-    window=st.sampled_from([1, 3, 10, 1 << 24]),
+    cuts=st.lists(places, max_size=8),
+    row_cuts=st.lists(places, max_size=8),
+    chunk=st.sampled_from([0, 1, 3, 10, 1 << 18]),
+    turns=st.lists(st.booleans(), max_size=8),
 )
 def test_every_mismatch_is_found_and_named(
-    rounding, drained, tape, changes, orders, cuts, row_cuts, window
+    rounding, drained, tape, changes, orders, cuts, row_cuts, chunk, turns
 ):
     fired_at = expected_of(tape, rounding, drained=drained)
     rows = corrupted(right_rows(tape, fired_at), tape, changes, orders)
     verified = checked(
-        tape, rows, rounding, drained=drained, cuts=cuts, row_cuts=row_cuts, window=window
+        tape,
+        rows,
+        rounding,
+        drained=drained,
+        cuts=cuts,
+        row_cuts=row_cuts,
+        chunk=chunk,
+        turns=turns,
     )
     wanted = plain_mismatches(tape, fired_at, rows)
     assert list(verified.examples) == wanted
@@ -225,11 +247,10 @@ def test_many_mismatches_are_counted_and_the_lowest_told():
     fired_at = expected_of(tape)
     rows = right_rows(tape, fired_at)
     kept = rows[np.arange(rows.size) % 3 > 0]
-    verified = checked(tape, kept, window=25_000, examples=3)
+    verified = checked(tape, kept, cuts=range(0, 30_000, 999), chunk=2000, examples=3)
     wanted = plain_mismatches(tape, fired_at, kept)
     assert verified.counts == counts_of(wanted)
     assert list(verified.examples) == wanted[:3]
-    assert Check(tuple, 0, 0, tuple, Rounding()).examples == 5  # unless told otherwise
 
 
 def test_parts_add_up_to_the_lowest_examples_of_each_kind():
@@ -267,7 +288,7 @@ def test_without_the_compiler_it_does_the_same():
         "tape = busy_tape(2000, pending=50); fired_at = expected_of(tape);"
         "changes = [(what, 7 * k, 2) for k, what in enumerate(CORRUPTIONS)];"
         "rows = corrupted(right_rows(tape, fired_at), tape, changes, [(3, 90)]);"
-        "found = checked(tape, rows, window=900);"
+        "found = checked(tape, rows, cuts=range(0, 2000, 300), chunk=500, turns=[0, 0, 1, 0]);"
         "assert list(found.examples) == plain_mismatches(tape, fired_at, rows), found"
     )
     environment = {
