@@ -18,6 +18,8 @@ from compare.trial.replay.engine import Replay
 from timers.arrays import Int64s
 from timers.errors import TimerError
 from timers.kernels.jit import inlined, long_entry
+from timers.kernels.memory import is_reserved, lengthened, zeros
+from timers.limits import LIMIT
 from timers.rounding import AnyRounding, Rounding
 from timers.traits import Traits
 
@@ -40,6 +42,11 @@ VOID, SEEN, WRONG = 1, 2, 4
 
 HOLDER = np.dtype([("operation", "i8"), ("due", "i8")], align=True)
 """The last timer with an id. It is pending before it is due; zeros stand for none."""
+
+
+WORD = np.dtype([("kept", "u4"), ("fired", "u4"), ("first", "i4")], align=True)
+WORD_BITS = 5  # of the number of an operation
+WORD_MASK = (1 << WORD_BITS) - 1
 
 
 class AgreementError(TimerError, RuntimeError):
@@ -68,8 +75,16 @@ def expect(tape: Tape, id_space: int, rounding: AnyRounding, *, drained: bool = 
     With `drained`, the clock advances after the last operation until nothing is pending.
     """
     timers = np.zeros(tape.time.size, TIMER)
-    table, counts = Table(timers, np.zeros(1, np.int64), 0, 0, 0, 0), np.zeros(3, np.int64)
-    follow(tape, _due(tape, rounding), 0, table, np.zeros(id_space, HOLDER), counts)
+    table, counts = Table(timers, np.zeros(0, WORD), 0, 0), np.zeros(3, np.int64)
+    follow(
+        tape,
+        _due(tape, rounding),
+        0,
+        table,
+        np.zeros(id_space, HOLDER),
+        counts,
+        np.empty(tape.time.size, np.int64),
+    )
     pending = 0
     if not drained and timers.size:
         pending = _stop(timers, timers.size - 1, int(tape.time[-1]))
@@ -100,48 +115,48 @@ def _stop(timers: Array, operation: int, now: int) -> int:
 class Table(NamedTuple):
     """Timers, ascending by operation: `kept` older ones, then one for each operation since `base`.
 
-    An operation before `base` is in bucket `(operation - origin) >> shift`. Bucket b has the timers
-    from `buckets[b]` to `buckets[b + 1]`.
+    Words are for all operations before `base`. Each has a bit for those of its operations that are
+    kept, the place of the first, and a bit for those that fired and were dropped.
     """
 
     timers: Array  # of dtype TIMER
-    buckets: Int64s
+    words: Array  # of dtype WORD
     kept: int
     base: int
-    origin: int
-    shift: int
 
 
 @inlined
 def find(operation, table):
-    """Return the place of an operation in a table, or NOWHERE. O(1) since `base`, else O(log n)."""
+    """Return the place of an operation in a table, or NOWHERE. O(1)."""
     if operation >= table.base:
         place = operation - table.base + table.kept
         return place if place < table.timers.size else NOWHERE
-    if operation < table.origin:
+    if operation < 0:
         return NOWHERE
-    bucket = (operation - table.origin) >> table.shift
-    low, high = table.buckets[bucket], table.buckets[bucket + 1]
-    while low < high:
-        middle = (low + high) >> 1
-        if table.timers[middle]["operation"] < operation:
-            low = middle + 1
-        else:
-            high = middle
-    if low < table.buckets[bucket + 1] and table.timers[low]["operation"] == operation:
-        return low
-    return NOWHERE
+    word, bit = table.words[operation >> WORD_BITS], 1 << (operation & WORD_MASK)
+    if not word["kept"] & bit:
+        return NOWHERE
+    return word["first"] + ones(word["kept"] & (bit - 1))
+
+
+@inlined
+def ones(word):
+    """Return the number of ones in a word of 32 bits."""
+    word -= (word >> 1) & 0x55555555
+    word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
+    word = (word + (word >> 4)) & 0x0F0F0F0F
+    return ((word * 0x01010101) & 0xFFFFFFFF) >> 24
 
 
 @long_entry
-def follow(tape, due, first, table, holders, counts):
+def follow(tape, due, first, table, holders, counts, stopped):
     """Follow a piece of a tape, whose operations have the last places in the table.
 
     `first` is the number of its first operation; `due` is when the timer that an operation arms is
     due; `holders` are by id. Adds to `counts` the operations that took effect: scheduled,
-    cancelled, rescheduled.
+    cancelled, rescheduled. `stopped` has room for the piece.
     """
-    scheduled = cancelled = rescheduled = 0
+    scheduled = cancelled = rescheduled = voided = 0
     before = table.timers.size - tape.time.size
     for k in range(tape.time.size):
         op, holder, timer = tape.op[k], holders[tape.id[k]], table.timers[before + k]
@@ -149,7 +164,8 @@ def follow(tape, due, first, table, holders, counts):
         timer["id"], timer["state"] = tape.id[k], VOID
         is_pending = holder["due"] > tape.time[k]
         if is_pending and op != START:
-            table.timers[find(holder["operation"], table)]["state"] |= VOID
+            stopped[voided] = holder["operation"]
+            voided += 1
         if op == CANCEL:
             holder["due"] = NEVER
             cancelled += is_pending
@@ -160,6 +176,9 @@ def follow(tape, due, first, table, holders, counts):
                 scheduled += 1
             else:
                 rescheduled += 1
+    # In a loop of its own, since each may wait for memory.
+    for k in range(voided):
+        table.timers[find(stopped[k], table)]["state"] |= VOID
     counts[0] += scheduled
     counts[1] += cancelled
     counts[2] += rescheduled
@@ -189,7 +208,7 @@ class Check:
 
     An operation is settled when it arms nothing, when its timer is cancelled, or when the right row
     has come and the timer is due. Of settled operations, only whether they fired is kept. Memory:
-    32 bytes for each other operation and for each of a chunk, 16 for each id, a bit for each
+    32 bytes for each other operation and for each of a chunk, 16 for each id, three bits for each
     operation, and the wrong rows.
     """
 
@@ -205,9 +224,8 @@ class Check:
         self._rounding, self._shard, self._drained = rounding, shard, drained
         self._examples, self._chunk = examples, chunk
         self._operations = self._last_time = self._rows = 0
-        self._timers, self._holders = np.zeros(0, TIMER), np.zeros(0, HOLDER)
-        self._table = Table(self._timers, np.zeros(1, np.int64), 0, 0, 0, 0)
-        self._fired = np.zeros(0, np.uint8)  # a bit for each operation that fired and was dropped
+        self._timers, self._holders = zeros(0, TIMER), zeros(0, HOLDER)
+        self._table = Table(self._timers, zeros(0, WORD), 0, 0)
         self._counts = np.zeros(3, np.int64)
         self._wrong = [np.zeros((len(Rows._fields), 0), np.int64)]
 
@@ -217,17 +235,17 @@ class Check:
         if not size:
             return
         if self._operations - self._table.base >= max(self._chunk, self._table.kept):
-            self._drop_settled()
+            self._drop_settled(self._operations - 1, self._last_time)
         end = self._table.timers.size + size
         self._timers = _grown(self._timers, end)
         self._holders = _grown(self._holders, id_space_of(tape))
         self._table = self._table._replace(timers=self._timers[:end])
         due, first = _due(tape, self._rounding), self._operations
-        follow(tape, due, first, self._table, self._holders, self._counts)
+        follow(tape, due, first, self._table, self._holders, self._counts, np.empty(size, np.int64))
         self._operations, self._last_time = first + size, int(tape.time[-1])
 
     def match(self, rows: Rows) -> None:
-        """Compare rows with the operations so far. O(n), or O(n log n) for old operations."""
+        """Compare rows with the operations so far. O(n)."""
         self._rows += rows.operation.size
         if (wrong := self._unmatched(rows)).size:
             self._wrong.append(wrong)
@@ -241,9 +259,11 @@ class Check:
         """
         # Some rows may have come before their operations.
         wrong = [self._unmatched(Rows(*np.concatenate(self._wrong, axis=1)))]
-        timers, pending = self._table.timers, 0
+        pending = 0
         if not self._drained:
-            pending = _stop(timers, self._operations - 1, self._last_time)
+            pending = _stop(self._table.timers, self._operations - 1, self._last_time)
+        self._drop_settled(NOWHERE, LIMIT)
+        timers = self._table.timers  # all of them wrong
         # Rows that looked right, but came before a cancel, or before the end.
         lies = timers[timers["state"] & (VOID | SEEN) == VOID | SEEN]
         wrong.append(np.stack([lies["operation"], lies["deadline"], lies["due"]]))
@@ -304,24 +324,18 @@ class Check:
         count = match(rows, self._table, numbers)
         return np.stack(rows)[:, numbers[:count]] if count else self._wrong[0]
 
-    def _drop_settled(self) -> None:
+    def _drop_settled(self, last: int, now: int) -> None:
         """Drop what is settled from the table. O(operations in the table)."""
         base, timers = self._operations, self._table.timers
-        self._fired = _grown(self._fired, (base >> 3) + 1)
-        kept = drop_settled(timers, base - 1, self._last_time, self._fired)
-        timers = timers[:kept]
-        origin = int(timers["operation"][0]) if kept else base
-        # As many buckets as timers, at most.
-        shift = ((base - origin) // max(kept, 1)).bit_length()
-        sizes = np.bincount(
-            (timers["operation"] - origin) >> shift, minlength=((base - origin) >> shift) + 1
-        )
-        buckets = np.append(0, np.cumsum(sizes))
-        self._table = Table(timers, buckets, kept, base, origin, shift)
+        words = _grown(self._table.words, (base >> WORD_BITS) + 1)
+        kept = drop_settled(timers, last, now, words)
+        self._table = Table(timers[:kept], words, kept, base)
 
     def _has_fired(self, operation: Int64s) -> npt.NDArray[np.bool_]:
         """Whether operations that were dropped had a right row."""
-        bits: npt.NDArray[np.bool_] = self._fired[operation >> 3] >> (operation & 7) & 1 != 0
+        bits: npt.NDArray[np.bool_] = (
+            self._table.words["fired"][operation >> WORD_BITS] >> (operation & WORD_MASK) & 1 != 0
+        )
         return bits
 
     def _completed(
@@ -355,8 +369,10 @@ def _grown(array: Array, length: int) -> Array:
     """Return an array with room for `length` entries. The new ones are zeros."""
     if length <= array.size:
         return array
-    longer = np.zeros(max(length, 2 * array.size), array.dtype)
-    longer[: array.size] = array
+    # Without reserved addresses it is copied, so twice as much is taken at once.
+    longer = lengthened(array, length if is_reserved(array) else 2 * length)
+    if longer.base is not array.base:
+        longer[: array.size] = array
     return longer
 
 
@@ -379,21 +395,27 @@ def match(rows, table, wrong):
 
 
 @long_entry
-def drop_settled(timers, last, now, fired):
-    """Move the other timers to the front, and return their number.
+def drop_settled(timers, last, now, words):
+    """Move the timers that are not settled to the front, and return their number.
 
-    Sets the bits of those that fired. `last` is the last operation so far, at the time `now`: if it
-    arms a timer that is overdue, and no operation follows, that timer stays pending.
+    `last` is the last operation so far, at the time `now`: if it arms a timer that is overdue, and
+    no operation follows, that timer stays pending.
     """
-    kept = 0
+    kept, number = 0, NOWHERE
     for k in range(timers.size):
         timer = timers[k]
         operation, state = timer["operation"], timer["state"]
+        if operation >> WORD_BITS != number:
+            number = operation >> WORD_BITS
+            word = words[number]
+            word["kept"], word["first"] = 0, kept
+        bit = 1 << (operation & WORD_MASK)
         if state == VOID:
             continue
         if state == SEEN and timer["due"] <= now and operation != last:
-            fired[operation >> 3] |= 1 << (operation & 7)
+            word["fired"] |= bit
             continue
+        word["kept"] |= bit
         timers[kept] = timer
         kept += 1
     return kept
