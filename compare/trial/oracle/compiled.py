@@ -32,10 +32,10 @@ NOWHERE = -1
 Array = npt.NDArray[Any]
 
 TIMER = np.dtype(
-    [("operation", "i8"), ("deadline", "i8"), ("due", "i8"), ("id", "i4"), ("state", "i4")],
+    [("deadline", "i8"), ("due", "i8"), ("operation", "i4"), ("id", "i4")],
     align=True,
 )
-"""An operation, when the timer that it arms is due, and what is known of that timer."""
+"""An operation, and when the timer that it arms is due."""
 
 VOID, SEEN, WRONG = 1, 2, 4
 """The state of a timer: it must not fire (any more); its right row was seen; it has other rows."""
@@ -75,7 +75,8 @@ def expect(tape: Tape, id_space: int, rounding: AnyRounding, *, drained: bool = 
     With `drained`, the clock advances after the last operation until nothing is pending.
     """
     timers = np.zeros(tape.time.size, TIMER)
-    table, counts = Table(timers, np.zeros(0, WORD), 0, 0), np.zeros(3, np.int64)
+    states, counts = np.zeros(timers.size, np.uint8), np.zeros(3, np.int64)
+    table = Table(timers, states, np.zeros(0, WORD), 0, 0)
     follow(
         tape,
         _due(tape, rounding),
@@ -87,8 +88,8 @@ def expect(tape: Tape, id_space: int, rounding: AnyRounding, *, drained: bool = 
     )
     pending = 0
     if not drained and timers.size:
-        pending = _stop(timers, timers.size - 1, int(tape.time[-1]))
-    fired_at = np.where(timers["state"] & VOID, NEVER, timers["due"])
+        pending = _stop(table, timers.size - 1, int(tape.time[-1]))
+    fired_at = np.where(states & VOID, NEVER, timers["due"])
     scheduled, cancelled, rescheduled = counts.tolist()
     return Expected(scheduled, cancelled, rescheduled, pending, fired_at)
 
@@ -101,14 +102,14 @@ def _due(tape: Tape, rounding: AnyRounding) -> Int64s:
     return due
 
 
-def _stop(timers: Array, operation: int, now: int) -> int:
+def _stop(table: "Table", operation: int, now: int) -> int:
     """Void the timers that are pending after the last operation, and return their number.
 
     No advance follows that operation, so a timer that it arms overdue stays pending.
     """
-    pending = (timers["due"] > now) | (timers["operation"] == operation)
-    pending &= timers["state"] & VOID == 0
-    timers["state"][pending] |= VOID
+    pending = (table.timers["due"] > now) | (table.timers["operation"] == operation)
+    pending &= table.states & VOID == 0
+    table.states[pending] |= VOID
     return int(np.count_nonzero(pending))
 
 
@@ -120,6 +121,7 @@ class Table(NamedTuple):
     """
 
     timers: Array  # of dtype TIMER
+    states: npt.NDArray[np.uint8]  # of the timers; so small that they stay in the cache
     words: Array  # of dtype WORD
     kept: int
     base: int
@@ -161,7 +163,7 @@ def follow(tape, due, first, table, holders, counts, stopped):
     for k in range(tape.time.size):
         op, holder, timer = tape.op[k], holders[tape.id[k]], table.timers[before + k]
         timer["operation"], timer["deadline"], timer["due"] = first + k, tape.deadline[k], due[k]
-        timer["id"], timer["state"] = tape.id[k], VOID
+        timer["id"], table.states[before + k] = tape.id[k], VOID
         is_pending = holder["due"] > tape.time[k]
         if is_pending and op != START:
             stopped[voided] = holder["operation"]
@@ -170,7 +172,7 @@ def follow(tape, due, first, table, holders, counts, stopped):
             holder["due"] = NEVER
             cancelled += is_pending
         elif op != REARM or is_pending:
-            timer["state"] = 0
+            table.states[before + k] = 0
             holder["operation"], holder["due"] = first + k, due[k]
             if op == START or not is_pending:
                 scheduled += 1
@@ -178,7 +180,7 @@ def follow(tape, due, first, table, holders, counts, stopped):
                 rescheduled += 1
     # In a loop of its own, since each may wait for memory.
     for k in range(voided):
-        table.timers[find(stopped[k], table)]["state"] |= VOID
+        table.states[find(stopped[k], table)] |= VOID
     counts[0] += scheduled
     counts[1] += cancelled
     counts[2] += rescheduled
@@ -188,7 +190,7 @@ def follow(tape, due, first, table, holders, counts, stopped):
 
 
 CHUNK = 1 << 18
-"""Operations after which those that are settled are dropped from a table, at 32 bytes each."""
+"""Operations after which those that are settled are dropped from a table, at 25 bytes each."""
 
 
 class Rows(NamedTuple):
@@ -208,7 +210,7 @@ class Check:
 
     An operation is settled when it arms nothing, when its timer is cancelled, or when the right row
     has come and the timer is due. Of settled operations, only whether they fired is kept. Memory:
-    32 bytes for each other operation and for each of a chunk, 16 for each id, three bits for each
+    25 bytes for each other operation and for each of a chunk, 16 for each id, three bits for each
     operation, and the wrong rows.
     """
 
@@ -224,8 +226,9 @@ class Check:
         self._rounding, self._shard, self._drained = rounding, shard, drained
         self._examples, self._chunk = examples, chunk
         self._operations = self._last_time = self._rows = 0
-        self._timers, self._holders = zeros(0, TIMER), zeros(0, HOLDER)
-        self._table = Table(self._timers, zeros(0, WORD), 0, 0)
+        self._timers, self._states = zeros(0, TIMER), zeros(0, np.uint8)
+        self._table = Table(self._timers, self._states, zeros(0, WORD), 0, 0)
+        self._holders = zeros(0, HOLDER)
         self._counts = np.zeros(3, np.int64)
         self._wrong = [np.zeros((len(Rows._fields), 0), np.int64)]
 
@@ -237,9 +240,9 @@ class Check:
         if self._operations - self._table.base >= max(self._chunk, self._table.kept):
             self._drop_settled(self._operations - 1, self._last_time)
         end = self._table.timers.size + size
-        self._timers = _grown(self._timers, end)
+        self._timers, self._states = _grown(self._timers, end), _grown(self._states, end)
         self._holders = _grown(self._holders, id_space_of(tape))
-        self._table = self._table._replace(timers=self._timers[:end])
+        self._table = self._table._replace(timers=self._timers[:end], states=self._states[:end])
         due, first = _due(tape, self._rounding), self._operations
         follow(tape, due, first, self._table, self._holders, self._counts, np.empty(size, np.int64))
         self._operations, self._last_time = first + size, int(tape.time[-1])
@@ -261,11 +264,11 @@ class Check:
         wrong = [self._unmatched(Rows(*np.concatenate(self._wrong, axis=1)))]
         pending = 0
         if not self._drained:
-            pending = _stop(self._table.timers, self._operations - 1, self._last_time)
+            pending = _stop(self._table, self._operations - 1, self._last_time)
         self._drop_settled(NOWHERE, LIMIT)
-        timers = self._table.timers  # all of them wrong
+        timers, states = self._table.timers, self._table.states  # all of them wrong
         # Rows that looked right, but came before a cancel, or before the end.
-        lies = timers[timers["state"] & (VOID | SEEN) == VOID | SEEN]
+        lies = timers[states & (VOID | SEEN) == VOID | SEEN]
         wrong.append(np.stack([lies["operation"], lies["deadline"], lies["due"]]))
 
         operation, reported, fired_at = np.concatenate(wrong, axis=1)
@@ -273,10 +276,11 @@ class Check:
         operation, reported, fired_at = operation[order], reported[order], fired_at[order]
         place = np.searchsorted(timers["operation"], operation)
         # The extra last entry is for operations that are not in the table.
-        known = np.append(timers, np.array([(NOWHERE, 0, NEVER, 0, VOID)], TIMER))
+        known = np.append(timers, np.array([(0, NEVER, NOWHERE, 0)], TIMER))
+        states = np.append(states, np.uint8(VOID))
         place[known["operation"][place] != operation] = timers.size
         is_dropped = (place == timers.size) & (operation >= 0) & (operation < self._operations)
-        due_at, state = known["due"][place], known["state"][place]
+        due_at, state = known["due"][place], states[place]
         state[is_dropped] = np.where(self._has_fired(operation[is_dropped]), SEEN, VOID)
         # If a timer has no right row, its first row counts as early, late or altered.
         is_first = np.ones(operation.size, np.bool_)
@@ -287,8 +291,8 @@ class Check:
             [KINDS.index(name) for name in ("spurious", "double", "early", "late")],
             KINDS.index("altered"),
         )
-        known["state"][place[is_substitute]] |= SEEN
-        missing = np.flatnonzero(known["state"] & (VOID | SEEN) == 0)
+        states[place[is_substitute]] |= SEEN
+        missing = np.flatnonzero(states & (VOID | SEEN) == 0)
         counts = np.bincount(kind, minlength=len(KINDS)).tolist()
         counts[KINDS.index("missing")] = missing.size
 
@@ -297,7 +301,7 @@ class Check:
             if place < timers.size:
                 timer = known[place]
                 id_, deadline = int(timer["id"]), int(timer["deadline"])
-                due_at = None if timer["state"] & VOID else int(timer["due"])
+                due_at = None if states[place] & VOID else int(timer["due"])
             return Mismatch(kind, self._shard, number, id_, deadline, due_at, *row)
 
         examples = [
@@ -326,10 +330,11 @@ class Check:
 
     def _drop_settled(self, last: int, now: int) -> None:
         """Drop what is settled from the table. O(operations in the table)."""
-        base, timers = self._operations, self._table.timers
+        base = self._operations
         words = _grown(self._table.words, (base >> WORD_BITS) + 1)
-        kept = drop_settled(timers, last, now, words)
-        self._table = Table(timers[:kept], words, kept, base)
+        self._table = self._table._replace(words=words)
+        kept = drop_settled(self._table, last, now)
+        self._table = Table(self._timers[:kept], self._states[:kept], words, kept, base)
 
     def _has_fired(self, operation: Int64s) -> npt.NDArray[np.bool_]:
         """Whether operations that were dropped had a right row."""
@@ -385,29 +390,29 @@ def match(rows, table, wrong):
         if place != NOWHERE:
             timer = table.timers[place]
             is_right = timer["due"] == rows.fired_at[r] and timer["deadline"] == rows.deadline[r]
-            if is_right and not timer["state"] & (VOID | SEEN):
-                timer["state"] |= SEEN
+            if is_right and not table.states[place] & (VOID | SEEN):
+                table.states[place] |= SEEN
                 continue
-            timer["state"] |= WRONG
+            table.states[place] |= WRONG
         wrong[count] = r
         count += 1
     return count
 
 
 @long_entry
-def drop_settled(timers, last, now, words):
+def drop_settled(table, last, now):
     """Move the timers that are not settled to the front, and return their number.
 
     `last` is the last operation so far, at the time `now`: if it arms a timer that is overdue, and
     no operation follows, that timer stays pending.
     """
     kept, number = 0, NOWHERE
-    for k in range(timers.size):
-        timer = timers[k]
-        operation, state = timer["operation"], timer["state"]
+    for k in range(table.timers.size):
+        timer, state = table.timers[k], table.states[k]
+        operation = np.int64(timer["operation"])
         if operation >> WORD_BITS != number:
             number = operation >> WORD_BITS
-            word = words[number]
+            word = table.words[number]
             word["kept"], word["first"] = 0, kept
         bit = 1 << (operation & WORD_MASK)
         if state == VOID:
@@ -416,7 +421,7 @@ def drop_settled(timers, last, now, words):
             word["fired"] |= bit
             continue
         word["kept"] |= bit
-        timers[kept] = timer
+        table.timers[kept], table.states[kept] = timer, state
         kept += 1
     return kept
 
