@@ -189,7 +189,7 @@ def follow(tape, due, first, table, holders, counts, stopped):
 # ---- checking the rows that a timer fired
 
 
-CHUNK = 1 << 18
+CHUNK = 1 << 17
 """Operations after which those that are settled are dropped from a table, at 25 bytes each."""
 
 
@@ -231,6 +231,13 @@ class Check:
         self._holders = zeros(0, HOLDER)
         self._counts = np.zeros(3, np.int64)
         self._wrong = [np.zeros((len(Rows._fields), 0), np.int64)]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its arrays, without those of wrong rows."""
+        return sum(
+            array.nbytes for array in (self._timers, self._states, self._holders, self._table.words)
+        )
 
     def follow(self, tape: Tape) -> None:
         """Follow the next operations of the shard, which keep the rules of a tape. O(n)."""
