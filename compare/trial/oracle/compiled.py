@@ -245,7 +245,7 @@ class Check:
         if not size:
             return
         if self._operations - self._table.base >= max(self._chunk, self._table.kept):
-            self._drop_settled(self._operations - 1, self._last_time)
+            self._drop_settled(self._last_time)
         end = self._table.timers.size + size
         self._timers, self._states = _grown(self._timers, end), _grown(self._states, end)
         self._holders = _grown(self._holders, id_space_of(tape))
@@ -272,7 +272,7 @@ class Check:
         pending = 0
         if not self._drained:
             pending = _stop(self._table, self._operations - 1, self._last_time)
-        self._drop_settled(NOWHERE, LIMIT)
+        self._drop_settled(LIMIT)
         timers, states = self._table.timers, self._table.states  # all of them wrong
         # Rows that looked right, but came before a cancel, or before the end.
         lies = timers[states & (VOID | SEEN) == VOID | SEEN]
@@ -335,12 +335,12 @@ class Check:
         count = match(rows, self._table, numbers)
         return np.stack(rows)[:, numbers[:count]] if count else self._wrong[0]
 
-    def _drop_settled(self, last: int, now: int) -> None:
+    def _drop_settled(self, now: int) -> None:
         """Drop what is settled from the table. O(operations in the table)."""
         base = self._operations
         words = _grown(self._table.words, (base >> WORD_BITS) + 1)
         self._table = self._table._replace(words=words)
-        kept = drop_settled(self._table, last, now)
+        kept = drop_settled(self._table, now)
         self._table = Table(self._timers[:kept], self._states[:kept], words, kept, base)
 
     def _has_fired(self, operation: Int64s) -> npt.NDArray[np.bool_]:
@@ -407,11 +407,10 @@ def match(rows, table, wrong):
 
 
 @long_entry
-def drop_settled(table, last, now):
-    """Move the timers that are not settled to the front, and return their number.
+def drop_settled(table, now):
+    """Move the timers that are not settled at the time `now` to the front; return their number.
 
-    `last` is the last operation so far, at the time `now`: if it arms a timer that is overdue, and
-    no operation follows, that timer stays pending.
+    Another operation or the end must follow: until then, an overdue timer may stay pending.
     """
     kept, number = 0, NOWHERE
     for k in range(table.timers.size):
@@ -424,7 +423,7 @@ def drop_settled(table, last, now):
         bit = 1 << (operation & WORD_MASK)
         if state == VOID:
             continue
-        if state == SEEN and timer["due"] <= now and operation != last:
+        if state == SEEN and timer["due"] <= now:
             word["fired"] |= bit
             continue
         word["kept"] |= bit

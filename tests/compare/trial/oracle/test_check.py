@@ -168,6 +168,15 @@ def corrupted(rows, tape, changes, order):
     return np.array(fired, ROW)
 
 
+def with_lies(rows, tape, rounding, which):
+    """Rows after some that look right, whether or not their timers are cancelled."""
+    arms = np.flatnonzero(tape.op != CANCEL)
+    operations = arms[np.array(which, np.int64) % arms.size] if arms.size else arms
+    due = rounding.due_at(tape.deadline[operations], tape.time[operations])
+    lies = zip(operations.tolist(), tape.deadline[operations].tolist(), due.tolist(), strict=True)
+    return np.concatenate([np.array([*lies], ROW), rows])
+
+
 places = st.integers(0, 200)
 changes = st.lists(st.tuples(st.sampled_from(CORRUPTIONS), places, st.integers(-9, 9)), max_size=6)
 orders = st.lists(st.tuples(places, places), max_size=4)
@@ -207,13 +216,15 @@ def test_a_rounding_that_gives_no_moment_is_one_line():
     cuts=st.lists(places, max_size=8),
     row_cuts=st.lists(places, max_size=8),
     chunk=st.sampled_from([0, 1, 3, 10, 1 << 18]),
-    turns=st.lists(st.booleans(), max_size=8),
+    turns=st.lists(st.booleans(), max_size=16),
+    lies=st.lists(places, max_size=4),
 )
 def test_every_mismatch_is_found_and_named(
-    rounding, drained, tape, changes, orders, cuts, row_cuts, chunk, turns
+    rounding, drained, tape, changes, orders, lies, cuts, row_cuts, chunk, turns
 ):
     fired_at = expected_of(tape, rounding, drained=drained)
     rows = corrupted(right_rows(tape, fired_at), tape, changes, orders)
+    rows = with_lies(rows, tape, rounding, lies)
     verified = checked(
         tape,
         rows,
@@ -238,12 +249,14 @@ def test_every_mismatch_is_found_and_named(
     cuts=st.lists(places, max_size=8),
     row_cuts=st.lists(places, max_size=8),
     turns=st.lists(st.booleans(), max_size=16),
+    lies=st.lists(places, max_size=4),
 )
 def test_without_a_second_look_only_rows_of_settled_operations_lack_what_was_expected(
-    drained, tape, changes, cuts, row_cuts, turns
+    drained, tape, changes, cuts, row_cuts, turns, lies
 ):
     fired_at = expected_of(tape, drained=drained)
     rows = corrupted(right_rows(tape, fired_at), tape, changes, [])
+    rows = with_lies(rows, tape, EXACT, lies)
     verified = checked(
         tape,
         rows,
@@ -267,19 +280,33 @@ def test_a_late_double_and_a_row_of_a_cancelled_timer_are_looked_up_again():
     tape = tape_of(
         (0, START, 3, 5), (1, START, 4, 9), (2, CANCEL, 4, 0), (8, START, 3, 20), (9, START, 1, 9)
     )
-    rows = np.array([(0, 5, 5), (0, 5, 5), (1, 9, 9), (3, 20, 20), (4, 9, 10)], ROW)
+    rows = np.array([(0, 5, 5), (0, 5, 5), (1, 9, 9), (3, 20, 20), (3, 20, 21), (4, 9, 10)], ROW)
     order = {"cuts": [1, 2, 3, 4], "row_cuts": [1], "turns": [0, 1], "chunk": 0}
-    known = Mismatch("late", 0, 4, 1, 9, 9, 10, 9)
+    known = (
+        Mismatch("double", 0, 3, 3, 20, 20, 21, 20),
+        Mismatch("late", 0, 4, 1, 9, 9, 10, 9),
+    )
     assert checked(tape, rows, **order).examples == (
         Mismatch("double", 0, 0, 3, 5, 5, 5, 5),
         Mismatch("spurious", 0, 1, 4, 9, None, 9, 9),
-        known,
+        *known,
     )
     assert checked(tape, rows, **order, again=False).examples == (
         Mismatch("double", 0, 0, None, None, None, 5, 5),
         Mismatch("spurious", 0, 1, None, None, None, 9, 9),
-        known,
+        *known,
     )
+
+
+@pytest.mark.parametrize("drained", [True, False])
+def test_a_row_before_its_time_is_spurious_if_its_timer_is_then_cancelled_or_left_pending(drained):
+    tape = tape_of((0, START, 0, 9), (1, START, 1, 30), (2, START, 2, 3), (5, CANCEL, 0, 0))
+    rows = np.array([(0, 9, 9), (1, 30, 30), (2, 3, 3)], ROW)
+    order = {"cuts": [3], "row_cuts": [], "turns": [0, 1], "chunk": 0, "drained": drained}
+    cancelled = Mismatch("spurious", 0, 0, 0, 9, None, 9, 9)
+    pending = Mismatch("spurious", 0, 1, 1, 30, None, 30, 30)
+    verified = checked(tape, rows, **order, again=False)
+    assert verified.examples == ((cancelled,) if drained else (cancelled, pending))
 
 
 def test_memory_does_not_grow_with_the_operations():
