@@ -22,7 +22,7 @@ class Mismatch:
     kind: str
     shard: int
     operation: int
-    id: int | None  # None: the tape has no such operation
+    id: int | None  # None: the tape has no such operation, or see `Check.finish`
     deadline: int | None  # of that operation
     expected: int | None  # when the timer must fire; None: never
     fired_at: int | None  # None: there is no row

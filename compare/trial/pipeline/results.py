@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from compare.base.executors import Executor, Stopping, never_stopping, until_stopping
 from compare.base.files import MANIFEST, open_parquet, read_manifest
 from compare.base.records import arrow_type, record_of, row_of
+from compare.traffic.tapes.tape import Tape
 from compare.traffic.tapes.trace import Trace, columns_text, open_trace, shard_name
 from compare.trial.oracle.compiled import Check, Rows
 from compare.trial.oracle.mismatches import Verified, combined
@@ -174,19 +175,22 @@ class Results:
 
         `expiries` is a file of them, if it is not in its place yet.
         """
-        entry = self.trace.shards[replay.shard]
-        path = expiries or self.expiries_file(*replay)
-        check = Check(
-            lambda: until_stopping(self.trace.pieces(replay.shard), stopping),
-            entry.rows,
-            entry.id_space,
-            lambda: read_expiries(path),
-            rounding,
-            replay.shard,
-            self.manifest["drained"],
-            examples,
-        )
-        return check.run()
+        drained = self.manifest["drained"]
+        check = Check(rounding, replay.shard, drained=drained, examples=examples)
+
+        def pieces() -> Iterator[Tape]:
+            return until_stopping(self.trace.pieces(replay.shard), stopping)
+
+        remaining, now = pieces(), -1
+        # Expiries are in order, so a timer has its row soon after it is due.
+        for rows in read_expiries(expiries or self.expiries_file(*replay)):
+            while now < rows.fired_at[-1] and (piece := next(remaining, None)) is not None:
+                check.follow(piece)
+                now = int(piece.time[-1])
+            check.match(rows)
+        for piece in remaining:
+            check.follow(piece)
+        return check.finish(pieces)
 
     def send_own_timers(self, runner: Executor) -> None:
         """Send the modules of users' own timers to the workers, if they are single files."""

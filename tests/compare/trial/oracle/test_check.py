@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
-from itertools import groupby, pairwise
+from dataclasses import replace
+from functools import partial
+from itertools import chain, groupby, pairwise, repeat
 
 import numpy as np
 import pytest
@@ -102,18 +104,31 @@ def cut(length, cuts):
 
 
 def checked(
-    tape, rows, rounding=EXACT, *, cuts=(), row_cuts=(), window=1 << 24, drained=True, examples=ALL
+    tape,
+    rows,
+    rounding=EXACT,
+    *,
+    cuts=(),
+    row_cuts=(),
+    drained=True,
+    examples=ALL,
+    chunk=1 << 18,
+    turns=(),
+    again=True,
 ):
-    def pieces():
-        for part in cut(tape.time.size, cuts):
-            yield Tape(*(column[part].copy() for column in tape))
-
-    def parts():
-        for part in cut(rows.size, row_cuts):
-            yield Rows(*(rows[name][part].copy() for name in Rows._fields))
-
-    shard = pieces, tape.time.size, id_space_of(tape)
-    return Check(*shard, parts, rounding, drained=drained, examples=examples).run(window)
+    """The comparison; of the pieces left, `turns` says whether rows or operations are next."""
+    pieces = [Tape(*(column[part].copy() for column in tape)) for part in cut(tape.time.size, cuts)]
+    parts = [
+        Rows(*(rows[name][part].copy() for name in Rows._fields))
+        for part in cut(rows.size, row_cuts)
+    ]
+    check = Check(rounding, drained=drained, examples=examples, chunk=chunk)
+    calls = {False: [*map(partial(partial, check.follow), pieces)]}
+    calls[True] = [*map(partial(partial, check.match), parts)]
+    for is_row in chain(turns, repeat(False, len(pieces)), repeat(True, len(parts))):
+        if calls[is_row]:
+            calls[is_row].pop(0)()
+    return check.finish((lambda: pieces) if again else None)
 
 
 CORRUPTIONS = ("drop", "twice", "again", "shift", "other deadline", "other operation", "far", "add")
@@ -153,6 +168,15 @@ def corrupted(rows, tape, changes, order):
     return np.array(fired, ROW)
 
 
+def with_lies(rows, tape, rounding, which):
+    """Rows after some that look right, whether or not their timers are cancelled."""
+    arms = np.flatnonzero(tape.op != CANCEL)
+    operations = arms[np.array(which, np.int64) % arms.size] if arms.size else arms
+    due = rounding.due_at(tape.deadline[operations], tape.time[operations])
+    lies = zip(operations.tolist(), tape.deadline[operations].tolist(), due.tolist(), strict=True)
+    return np.concatenate([np.array([*lies], ROW), rows])
+
+
 places = st.integers(0, 200)
 changes = st.lists(st.tuples(st.sampled_from(CORRUPTIONS), places, st.integers(-9, 9)), max_size=6)
 orders = st.lists(st.tuples(places, places), max_size=4)
@@ -189,22 +213,124 @@ def test_a_rounding_that_gives_no_moment_is_one_line():
     tape=tapes(),
     changes=changes,
     orders=orders,
-    cuts=st.lists(places, max_size=3),
-    row_cuts=st.lists(places, max_size=3),
-    window=st.sampled_from([1, 3, 10, 1 << 24]),
+    cuts=st.lists(places, max_size=8),
+    row_cuts=st.lists(places, max_size=8),
+    chunk=st.sampled_from([0, 1, 3, 10, 1 << 18]),
+    turns=st.lists(st.booleans(), max_size=16),
+    lies=st.lists(places, max_size=4),
 )
 def test_every_mismatch_is_found_and_named(
-    rounding, drained, tape, changes, orders, cuts, row_cuts, window
+    rounding, drained, tape, changes, orders, lies, cuts, row_cuts, chunk, turns
 ):
     fired_at = expected_of(tape, rounding, drained=drained)
     rows = corrupted(right_rows(tape, fired_at), tape, changes, orders)
+    rows = with_lies(rows, tape, rounding, lies)
     verified = checked(
-        tape, rows, rounding, drained=drained, cuts=cuts, row_cuts=row_cuts, window=window
+        tape,
+        rows,
+        rounding,
+        drained=drained,
+        cuts=cuts,
+        row_cuts=row_cuts,
+        chunk=chunk,
+        turns=turns,
     )
     wanted = plain_mismatches(tape, fired_at, rows)
     assert list(verified.examples) == wanted
     assert verified.counts == counts_of(wanted)
     assert (verified.expected, verified.fired) == (np.count_nonzero(fired_at != NEVER), rows.size)
+
+
+@settings(max_examples=150)
+@given(
+    drained=st.booleans(),
+    tape=tapes(),
+    changes=changes,
+    cuts=st.lists(places, max_size=8),
+    row_cuts=st.lists(places, max_size=8),
+    turns=st.lists(st.booleans(), max_size=16),
+    lies=st.lists(places, max_size=4),
+)
+def test_without_a_second_look_only_rows_of_settled_operations_lack_what_was_expected(
+    drained, tape, changes, cuts, row_cuts, turns, lies
+):
+    fired_at = expected_of(tape, drained=drained)
+    rows = corrupted(right_rows(tape, fired_at), tape, changes, [])
+    rows = with_lies(rows, tape, EXACT, lies)
+    verified = checked(
+        tape,
+        rows,
+        drained=drained,
+        cuts=cuts,
+        row_cuts=row_cuts,
+        chunk=0,
+        turns=turns,
+        again=False,
+    )
+    wanted = plain_mismatches(tape, fired_at, rows)
+    assert verified.counts == counts_of(wanted)
+    blank = {"id": None, "deadline": None, "expected": None}
+    for found, whole in zip(verified.examples, wanted, strict=True):
+        settled = found.kind in ("double", "spurious") and found == replace(whole, **blank)
+        assert settled or found == whole
+
+
+def test_a_late_double_and_a_row_of_a_cancelled_timer_are_looked_up_again():
+    """And what is wrong with a row in time is known without that."""
+    tape = tape_of(
+        (0, START, 3, 5), (1, START, 4, 9), (2, CANCEL, 4, 0), (8, START, 3, 20), (9, START, 1, 9)
+    )
+    rows = np.array([(0, 5, 5), (0, 5, 5), (1, 9, 9), (3, 20, 20), (3, 20, 21), (4, 9, 10)], ROW)
+    order = {"cuts": [1, 2, 3, 4], "row_cuts": [1], "turns": [0, 1], "chunk": 0}
+    known = (
+        Mismatch("double", 0, 3, 3, 20, 20, 21, 20),
+        Mismatch("late", 0, 4, 1, 9, 9, 10, 9),
+    )
+    assert checked(tape, rows, **order).examples == (
+        Mismatch("double", 0, 0, 3, 5, 5, 5, 5),
+        Mismatch("spurious", 0, 1, 4, 9, None, 9, 9),
+        *known,
+    )
+    assert checked(tape, rows, **order, again=False).examples == (
+        Mismatch("double", 0, 0, None, None, None, 5, 5),
+        Mismatch("spurious", 0, 1, None, None, None, 9, 9),
+        *known,
+    )
+
+
+@pytest.mark.parametrize("drained", [True, False])
+def test_a_row_before_its_time_is_spurious_if_its_timer_is_then_cancelled_or_left_pending(drained):
+    tape = tape_of((0, START, 0, 9), (1, START, 1, 30), (2, START, 2, 3), (5, CANCEL, 0, 0))
+    rows = np.array([(0, 9, 9), (1, 30, 30), (2, 3, 3)], ROW)
+    order = {"cuts": [3], "row_cuts": [], "turns": [0, 1], "chunk": 0, "drained": drained}
+    cancelled = Mismatch("spurious", 0, 0, 0, 9, None, 9, 9)
+    pending = Mismatch("spurious", 0, 1, 1, 30, None, 30, 30)
+    verified = checked(tape, rows, **order, again=False)
+    assert verified.examples == ((cancelled,) if drained else (cancelled, pending))
+
+
+def test_memory_does_not_grow_with_the_operations():
+    def nbytes_of(size):
+        tape = busy_tape(size, pending=300)
+        deadline = np.minimum(tape.deadline, tape.time + 4000)  # a thousand operations later
+        tape = tape._replace(deadline=np.where(tape.op == CANCEL, 0, deadline))
+        rows, done, before = right_rows(tape, expected_of(tape)), 0, 0
+        check = Check(EXACT, chunk=1000)
+        for start in range(0, size, 1000):
+            piece = Tape(*(column[start : start + 1000] for column in tape))
+            done = np.searchsorted(rows["fired_at"], piece.time[-1])
+            check.follow(piece)
+            check.match(Rows(*(rows[name][before:done].copy() for name in Rows._fields)))
+            before = done
+        check.match(Rows(*(rows[name][before:].copy() for name in Rows._fields)))
+        found = check.finish()
+        assert (sum(found.counts.values()), found.expected, found.fired) == (0, *[rows.size] * 2)
+        return check.nbytes
+
+    a_bit = 1 / 8
+    few, many = map(nbytes_of, (20_000, 200_000))
+    assert few < 300_000
+    assert many - few <= 2 * 3 * a_bit * 200_000  # an array has at most twice what it needs
 
 
 def busy_tape(size, pending=5000, seed=1, shares=(0.4, 0.2, 0.2, 0.2)):
@@ -225,11 +351,10 @@ def test_many_mismatches_are_counted_and_the_lowest_told():
     fired_at = expected_of(tape)
     rows = right_rows(tape, fired_at)
     kept = rows[np.arange(rows.size) % 3 > 0]
-    verified = checked(tape, kept, window=25_000, examples=3)
+    verified = checked(tape, kept, cuts=range(0, 30_000, 999), chunk=2000, examples=3)
     wanted = plain_mismatches(tape, fired_at, kept)
     assert verified.counts == counts_of(wanted)
     assert list(verified.examples) == wanted[:3]
-    assert Check(tuple, 0, 0, tuple, Rounding()).examples == 5  # unless told otherwise
 
 
 def test_parts_add_up_to_the_lowest_examples_of_each_kind():
@@ -267,7 +392,7 @@ def test_without_the_compiler_it_does_the_same():
         "tape = busy_tape(2000, pending=50); fired_at = expected_of(tape);"
         "changes = [(what, 7 * k, 2) for k, what in enumerate(CORRUPTIONS)];"
         "rows = corrupted(right_rows(tape, fired_at), tape, changes, [(3, 90)]);"
-        "found = checked(tape, rows, window=900);"
+        "found = checked(tape, rows, cuts=range(0, 2000, 300), chunk=500, turns=[0, 0, 1, 0]);"
         "assert list(found.examples) == plain_mismatches(tape, fired_at, rows), found"
     )
     environment = {
