@@ -24,7 +24,7 @@ from .trial.bench.run import run_comparison as run_comparison
 from .trial.peers.check import check_peer as check_peer
 from .trial.peers.peer import run_peer as run_peer
 from .trial.peers.run import Peer as Peer
-from .trial.pipeline.dataframes import dataframe as dataframe
+from .trial.pipeline import dataframes as dataframes
 from .trial.pipeline.generate import generate as generate
 from .trial.pipeline.replay import replay_trace as replay_trace
 from .trial.pipeline.results import open_results as open_results

@@ -183,9 +183,14 @@ def write_json(path: str | os.PathLike[str], value: Mapping[str, Any]) -> None:
 
     Raises ValueError or TypeError for a value that JSON cannot represent, and OSError.
     """
-    text = json.dumps(value, indent=1, allow_nan=False)
+    text = json_text(value)
     with new_file(path) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
+
+
+def json_text(value: Mapping[str, Any]) -> str:
+    """An object as JSON. Raises ValueError or TypeError for a value that JSON cannot represent."""
+    return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
 def has_format(file: Path, format_: str) -> bool:
@@ -196,6 +201,25 @@ def has_format(file: Path, format_: str) -> bool:
     return False
 
 
+def manifest_text(path: Path, kind: str, error: type[Exception]) -> str:
+    """The text of the manifest of the directory `path`.
+
+    `kind` is "a trace" or similar. Raises `error` if the path does not exist or is something else.
+    """
+    file = path / MANIFEST
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        problem = f"is not {kind}: it has no {MANIFEST}" if path.is_dir() else "does not exist"
+        raise error(f"{path} {problem}") from None
+    except NotADirectoryError:
+        raise error(f"{path} is not {kind}: it is not a directory") from None
+    except OSError as cause:
+        raise error(f"cannot read {file}: {reason(cause)}") from None
+    except ValueError as cause:
+        raise error(f"{file} is not valid JSON: {reason(cause)}") from None
+
+
 def read_manifest(
     path: Path,
     kind: str,
@@ -204,21 +228,26 @@ def read_manifest(
     entries: Mapping[str, type | tuple[type, ...]],
     error: type[Exception],
 ) -> dict[str, Any]:
-    """The manifest of the directory `path`, which must have entries of these types.
+    """The manifest of the directory `path`; see `manifest_text` and `parse_manifest`."""
+    text = manifest_text(path, kind, error)
+    return parse_manifest(text, path / MANIFEST, kind, format_, version, entries, error)
 
-    `kind` is "a trace" or similar. Raises `error` if the path does not exist or is something else,
-    and if the manifest is damaged or of another format or version.
+
+def parse_manifest(
+    text: str,
+    file: str | os.PathLike[str],
+    kind: str,
+    format_: str,
+    version: int,
+    entries: Mapping[str, type | tuple[type, ...]],
+    error: type[Exception],
+) -> dict[str, Any]:
+    """A manifest, which must have entries of these types; `file` is its name in messages.
+
+    Raises `error` if it is damaged, or of another format or version.
     """
-    file = path / MANIFEST
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        problem = f"is not {kind}: it has no {MANIFEST}" if path.is_dir() else "does not exist"
-        raise error(f"{path} {problem}") from None
-    except NotADirectoryError:
-        raise error(f"{path} is not {kind}: it is not a directory") from None
-    except OSError as cause:
-        raise error(f"cannot read {file}: {reason(cause)}") from None
+        manifest = json.loads(text)
     except ValueError as cause:
         raise error(f"{file} is not valid JSON: {reason(cause)}") from None
     if not isinstance(manifest, dict) or manifest.get("format") != format_:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill, wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compare.traffic.tapes.trace import Trace
@@ -130,7 +130,7 @@ def labelled(label: str, text: str, indent: int = 0, width: int = 12) -> str:
     )
 
 
-def operations_text(totals: Mapping[str, int]) -> str:
+def operations_text(totals: Mapping[str, Any]) -> str:
     """Format the numbers of operations of a trace, in total and by kind.
 
     >>> operations_text({"rows": 4, "starts": 3, "cancels": 0, "rearms": 1, "arms": 0})
@@ -143,11 +143,11 @@ def operations_text(totals: Mapping[str, int]) -> str:
 
 def trace_facts(trace: "Trace") -> list[tuple[str, str]]:
     """Describe a trace: labels and texts."""
-    shards = len(trace.shards)
+    shards = trace.totals["shards"]
     return [
         ("operations", operations_text(trace.totals)),
         *trace.description.lines(trace.unit, trace.span, shards).items(),
-        ("trace", f"{trace.path}{f' in {shards} shards' * (shards > 1)}"),
+        ("trace", f"{trace.place}{f' in {shards} shards' * (shards > 1)}"),
     ]
 
 

@@ -17,16 +17,23 @@ _EXCEPTION = re.compile(
     r"""(?:Exception in thread "[^"]*" )?(?:[\w.$]+\.)?\w*(?:Error|Exception|Invalid): """
 )
 
+_FILE = re.compile(r"Encountered error while reading file (\S+)\. ")
+_NO_CONNECTOR = re.compile(r"FileSystem not found|No FileSystem for scheme")
+_OURS = re.compile(r"^(?:.*: )?compare\.[\w.]+Error: ", re.MULTILINE)
+"""An exception of this package in a worker: its message says all."""
+
 
 def failure(error: BaseException) -> str:
     """Return why a Spark job failed: the first line of its innermost cause."""
     from py4j.protocol import Py4JJavaError
 
     if isinstance(error, Py4JJavaError):
-        cause = error.java_exception
+        cause, said = error.java_exception, str(error)
         while cause.getCause() is not None:
             cause = cause.getCause()
         text = str(cause.getMessage() or cause.toString())
+        if (file := _FILE.search(said)) and file[1] not in text:
+            text = f"{file[1]} cannot be read: {text}"
     else:
         text = str(error)
     return reason_in(text or type(error).__name__, last="Traceback (most recent" in text)
@@ -61,10 +68,12 @@ def plain_failures(
         for text, as_error in (known or {}).items():
             if text in str(error):
                 raise as_error(reason) from None
-        if reason.startswith(CANNOT_WRITE):
+        if reason.startswith(CANNOT_WRITE) or _OURS.search(str(error)):
             raise PipelineError(reason) from None
         if "ModuleNotFoundError" in str(error):
             reason += "; this package must be installed on the workers as well"
+        if _NO_CONNECTOR.search(reason):
+            reason += "; add the connector of this file system to Spark, with spark.jars.packages"
         raise PipelineError(f"{problem}: {reason}") from None
 
 

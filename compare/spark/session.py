@@ -9,12 +9,12 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compare.spark.engine import is_remote
+from compare.spark.facts import is_remote
 from compare.spark.failures import (
     PipelineError,
     failure,
@@ -41,6 +41,8 @@ _SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     # Aggregates have few rows here; the default of 200 partitions would be pure overhead.
     "spark.sql.shuffle.partitions": "8",
+    # A row may be a block of 65,536 operations, which takes 1.4 MB; the default is 256 MB.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
 }
 
 _SQL_SETTINGS: dict[str, Any] = {
@@ -126,8 +128,7 @@ def spark_session(
             raise PipelineError(
                 f"Spark is already running on {current}, so {master} cannot be used"
             )
-        conf = borrowed.conf
-        with _replaced(_SQL_SETTINGS, lambda name: conf.get(name, None), conf.set, conf.unset):
+        with sql_settings(borrowed, _SQL_SETTINGS):
             yield borrowed
         return
     with plain_interrupts():
@@ -139,6 +140,14 @@ def spark_session(
                 # After an interrupt the JVM may have ended already.
                 warnings.filterwarnings("ignore", "Unable to cleanly", RuntimeWarning)
                 own.stop()
+
+
+def sql_settings(
+    session: "SparkSession", settings: Mapping[str, str]
+) -> AbstractContextManager[None]:
+    """Change settings of a session until the block ends."""
+    conf = session.conf
+    return _replaced(settings, lambda name: conf.get(name, None), conf.set, conf.unset)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from statistics import median
 
-from compare.base.executors import Threads
+from compare.base.stages import Here
 from compare.traffic.tapes.trace import open_trace
 from compare.traffic.tapes.units import TAPE_UNITS, parse_duration
 from compare.traffic.workloads.catalogue import WORKLOADS
@@ -37,9 +37,9 @@ def judge(trace, max_late):
     late = 0
     if trace.unit in TAPE_UNITS:
         late = int(Fraction(parse_duration(max_late, "us"), parse_duration(f"1{trace.unit}", "us")))
-    bounds, executor = Bounds(late), Threads()
+    bounds, engine = Bounds(late), Here()
     started = time.process_time()
-    advice = advise(trace, bounds, executor)
+    advice = advise(trace, bounds, engine)
     seconds = time.process_time() - started
     traffic = traffic_of(trace, bounds)
     candidates = {
@@ -47,11 +47,11 @@ def judge(trace, max_late):
         for candidate in contestants(traffic, trace.unit)
         if bounds.allow(candidate.rounding(trace.unit), traffic.longest_delay)
     }
-    once = outcomes(executor, advice.sample, list(candidates.values()), limit=LIMIT)
+    once = outcomes(engine, advice.sample, list(candidates.values()), limit=LIMIT)
     nearest = sorted(once, key=lambda label: once[label].seconds)[:NEAREST]
     found = advice.ranked[advice.choice.cheapest].label
     chosen = [candidates[label] for label in dict.fromkeys([found, *nearest])]
-    runs = in_turns(executor, advice.sample, chosen)
+    runs = in_turns(engine, advice.sample, chosen)
     times = {each.label: [run[each.label].seconds for run in runs] for each in chosen}
     best = min(times, key=lambda label: min(times[label]))
     ratio = min(times[found]) / min(times[best])

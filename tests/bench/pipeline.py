@@ -28,14 +28,17 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from compare.base.arguments import count
+from compare.base.datasets import part_name, write_part
 from compare.cli.commands.summarise import sheet_of
 from compare.spark.session import spark_session
 from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
+from compare.traffic.tapes.blocks import BLOCKS, blocks_of
 from compare.traffic.tapes.tape import Tape, part
-from compare.traffic.tapes.trace import Trace, open_trace, write_shard
+from compare.traffic.tapes.trace import Trace, open_trace
 from compare.traffic.workloads.catalogue import Plan
 from compare.trial.pipeline.generate import generate
 from compare.trial.pipeline.replay import replay_trace
@@ -146,13 +149,14 @@ def plain_generate(pool: Any, plan: Plan, directory: Path) -> None:
 
 
 def plain_generate_shard(plan: Plan, number: int, directory: Path) -> None:
-    write_shard(directory, number, plan.pieces(number))
+    write_part(directory / part_name(number), BLOCKS, blocks_of(number, plan.pieces(number)))
 
 
-def plain_replay_shard(path: str, id_space: int, timer: str, unit: str) -> int:
+def plain_replay_shard(path: str, number: int, id_space: int, timer: str, unit: str) -> int:
     """Read a shard, replay it and count the expiries, without checking or writing anything."""
-    columns = pq.read_table(path)
-    tape = Tape(*(np.array(columns.column(name).to_numpy()) for name in Tape._fields))
+    rows = pa.Table.from_batches(open_trace(path).rows(number, number + 1))
+    columns = [pc.list_flatten(rows[name]).to_numpy() for name in Tape._fields]
+    tape = Tape(*map(np.array, columns))
     loop = loop_for(
         contestant(timer).new(unit, first_time(tape)), Buffers(id_space), lambda rows: None
     )
@@ -164,8 +168,8 @@ def plain_replay_shard(path: str, id_space: int, timer: str, unit: str) -> int:
 
 def plain_replay(pool: Any, trace: Trace, timers: list[str]) -> int:
     work = [
-        (str(trace.path / shard.file), shard.id_space, timer, trace.unit)
-        for shard in trace.shards
+        (str(trace.path), number, shard.id_space, timer, trace.unit)
+        for number, shard in enumerate(trace.shards)
         for timer in timers
     ]
     return sum(pool.starmap(plain_replay_shard, work, chunksize=1))
@@ -245,11 +249,10 @@ def bench_verify(
     timers = trace.totals["starts"] + trace.totals["arms"] + trace.totals["rearms"]
     print(f"verify {trace.path.name}, {timers:,} timers armed, {TIMERS[0]}")
     contenders = {
-        "SQL": lambda: verify(out, method="sql", session=on("local[2]")),
-        f"compiled, {SPARK}": lambda: verify(out, session=on("local[2]")),
-        f"compiled, {THREADS}": lambda: verify(out),
+        THREADS: lambda: verify(out),
+        SPARK: lambda: verify(out, session=on("local[2]")),
     }
-    rounds(options.rounds, contenders, timers, "SQL", "timers")
+    rounds(options.rounds, contenders, timers, THREADS, "timers")
 
 
 LINES = {

@@ -98,7 +98,7 @@ def advise(
         )
         return
     from compare.base.files import CANNOT_WRITE, errors_as, new_file, parents
-    from compare.spark.executor import executor
+    from compare.spark.engine import engine
     from compare.traffic.tapes.trace import open_trace
     from compare.traffic.tapes.units import TAPE_UNITS
     from compare.trial.advice.candidates import AdviceError, Bounds
@@ -110,7 +110,7 @@ def advise(
         max_late = DEFAULT_LATE if opened.unit in TAPE_UNITS else "0"
     late = _units("--max-late", max_late, opened.unit)
     early = _units("--max-early", max_early, opened.unit)
-    with executor(master) as runner:
+    with engine(master) as runner:
         advice = search(opened, Bounds(late, early, memory), runner, objective)
     if as_json:
         click.echo(json.dumps(_object(advice), indent=1))
@@ -330,7 +330,7 @@ def _ms_per_second(advice: "Advice", ns: float) -> float | None:
     if advice.unit not in EXPONENTS or not advice.trace.span:
         return None
     seconds = advice.trace.span / float(10 ** EXPONENTS[advice.unit])
-    return ns * advice.trace.totals["rows"] / 1e6 / seconds
+    return ns * int(advice.trace.totals["rows"]) / 1e6 / seconds
 
 
 def _bytes(number: int) -> str:

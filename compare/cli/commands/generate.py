@@ -60,14 +60,14 @@ def generate(
 
 def summary(trace: "Trace", course: Mapping[str, str]) -> str:
     """Summarise a trace and its course."""
-    number, pending = len(trace.shards), max(shard.id_space for shard in trace.shards)
+    number, pending = trace.totals["shards"], trace.totals["id_space"]
     several = number > 1
     entries = {
         "operations": operations_text(trace.totals),
         "times": f"in {trace.unit}",
         "pending": f"at most {pending:,} at once{' in one shard' * several}",
         **course,
-        "trace": f"{trace.path}{f' in {number:,} shards' * several}",
+        "trace": f"{trace.place}{f' in {number:,} shards' * several}",
     }
     return "\n".join(labelled(*pair) for pair in entries.items())
 
@@ -75,8 +75,11 @@ def summary(trace: "Trace", course: Mapping[str, str]) -> str:
 def course(trace: "Trace") -> dict[str, str]:
     """The course of the first shard."""
     from compare.cli.printing import plain
+    from compare.spark.places import is_far
     from compare.traffic.tapes.profile import LONGEST, profile
 
+    if is_far(trace.place):
+        return {}
     first = trace.shards[0]
     if not 0 < first.rows <= LONGEST:
         return {}

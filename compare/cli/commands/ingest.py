@@ -192,6 +192,7 @@ def ingest_log(kind: str, given: Mapping[str, Any]) -> "Trace":
     known = {field.name for field in fields(LogOptions)}
     settings = LogOptions(**{name: value for name, value in given.items() if name in known})
     log, out = given["log"], given["out"]
+    ingested: Ingested
     if kind == "requests":
         names = ["duration", "end", "timeout", "duration_unit", "time_is"]
         names += ["id", "event", "starts", "ends"]
@@ -207,13 +208,12 @@ def summary(ingested: "Ingested") -> str:
     """Describe how a log was read, and the trace."""
     from compare.traffic.logs.reading import time_text
     from compare.traffic.logs.rows import KINDS
-    from compare.traffic.tapes.trace import REJECTED
 
     trace, examples, reading = ingested.trace, ingested.examples, ingested.reading
     counts = {name: getattr(ingested, name) for name in KINDS}
     skipped = sum(counts.values())
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
-    rejected = f"; skipped {kinds} (in {REJECTED})" if skipped else ""
+    rejected = f"; skipped {kinds} (in {trace.rejected})" if skipped else ""
     more = [f"... and {skipped - len(examples):,} more"] if skipped > len(examples) else []
     entries = [
         ("rows", f"{ingested.rows:,}{rejected}"),

@@ -112,12 +112,14 @@ def inspect(log: str, as_json: bool, **layout: Any) -> None:
 
 
 def _trace_object(trace: "Trace") -> dict[str, Any]:
+    from compare.traffic.tapes.tape import OP_COUNTS
+
     return {
         "trace": str(trace.path),
         "unit": trace.unit,
-        "shards": len(trace.shards),
+        "shards": trace.totals["shards"],
         "span": trace.span,
-        "operations": dict(trace.totals),
+        "operations": {name: trace.totals[name] for name in ("rows", *OP_COUNTS)},
         "source": trace.source,
         "description": asdict(trace.description),
     }

@@ -51,7 +51,7 @@ def replay(
     """Replay TRACE, written by `generate`, `ingest` or `record`, through timers.
 
     With --out, the results are stored in a directory for `verify`, `summarise` and
-    `report`. If the command is interrupted, rerun it to resume. Without --out, they
+    `report`; if they are there already, nothing is run again. Without --out, they
     are checked against the oracle and printed; the exit code is 1 if an expiry is
     wrong or missing.
 
@@ -59,13 +59,13 @@ def replay(
     --master, on Spark.
     """
     if given["master"] and not out:
-        raise click.UsageError("--master needs --out, a directory that every machine can write to")
+        raise click.UsageError("--master needs --out")
 
     from compare.cli.commands.verify import MISMATCHES
     from compare.cli.commands.verify import text_of as verification_text
     from compare.trial.pipeline.replay import replay_trace
+    from compare.trial.pipeline.summarise import outcomes_of
     from compare.trial.pipeline.verify import checked
-    from compare.trial.replay.outcome import Outcome
 
     with nullcontext("") if out else TemporaryDirectory(prefix="wheelwork-") as temporary:
         results = replay_trace(
@@ -77,10 +77,11 @@ def replay(
             drained=not no_drain,
             **given,
         )
-        totals = [sum(shards, Outcome()) for shards in results.outcomes()]
+        outcomes = outcomes_of(results)
+        totals = [each.outcome for each in outcomes]
         verification = None
         if results.manifest["checked"]:
-            verification = replace(checked(results), path=Path(trace))
+            verification = replace(checked(results, outcomes), path=trace)
     if as_json:
         objects = [
             {"contestant": contestant.label, "engine": contestant.engine, **outcome.as_json()}
@@ -102,7 +103,7 @@ def replay(
 def _stored(results: "Results", totals: "list[Outcome]") -> str:
     fired = sum(outcome.fired for outcome in totals)
     operations = totals[0].operations  # of the trace; every timer has replayed them all
-    replayed = replays_text(results.path, len(totals), len(results.trace.shards), operations)
+    replayed = replays_text(results.place, len(totals), results.trace.totals["shards"], operations)
     stored = "stored" if results.manifest["expiries"] else "not stored"
     return f"{replayed}, {fired:,} expiries ({stored})"
 
@@ -111,7 +112,7 @@ def _texts(
     trace: str, results: "Results", totals: "list[Outcome]", verification: "Verification | None"
 ) -> list[str]:
     """The results of each timer, over all shards."""
-    number, texts = len(results.trace.shards), []
+    number, texts = results.trace.totals["shards"], []
     shards = f"in {number} shards, " if number > 1 else ""
     for index, (contestant, outcome) in enumerate(zip(results.contestants, totals, strict=True)):
         late, verdict = outcome.lateness, ""

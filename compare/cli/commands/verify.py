@@ -22,21 +22,14 @@ MISMATCHES = 1
 Examples:
   wheelwork replay low.trace --timers delay-queue,hashed-wheel --out replayed
   wheelwork verify replayed
-  wheelwork verify replayed --method sql --json""")
+  wheelwork verify replayed --json""")
 @options.results_argument
-@options.option(
-    "--method",
-    ("compiled", "sql"),
-    "Oracle to use; the one in Spark SQL is slower.",
-    default="compiled",
-)
 @options.option("--examples", options.COUNT, "Mismatches to print per kind.", default=5)
 @options.allow
 @options.json
 @options.master
 def verify(
     results: str,
-    method: str,
     examples: int,
     allow: tuple[str, ...],
     as_json: bool,
@@ -59,7 +52,7 @@ def verify(
     """
     from compare.trial.pipeline.verify import verify as verification_of
 
-    result = verification_of(results, method=method, examples=examples, allow=allow, master=master)
+    result = verification_of(results, examples=examples, allow=allow, master=master)
     click.echo(json.dumps(_object(result), indent=1) if as_json else text_of(result))
     return 0 if result.passed else MISMATCHES
 

@@ -159,28 +159,34 @@ def open_source(name: str) -> Source:
         return _PIPES[name]
     with errors_as(LogError, f"cannot read {name}"):
         file = opened(name)
-        start = file.peek(_LONGEST_MAGIC)
-        if not start:
-            raise EmptyError(f"{name} is empty")
-        for magic, other in _UNKNOWN.items():
-            if start.startswith(magic):
-                raise LogError(
-                    f"{name} is compressed with {other}; a log is plain or compressed with"
-                    f" {', '.join(kind for kind in _OPENERS if kind != UTF_16)}"
-                )
-        compressions = (kind for magic, kind in _MAGIC.items() if start.startswith(magic))
-        source = Source(name, next(compressions, None), b"")
-        stream = _decompressed(file, source)
-        source.head = read_some(stream, source, HEAD_BYTES)
-        if b"\n" not in source.head and b"\r" in source.head:
-            source.line_end = b"\r"
-        source.encoding = _encoding(source.head)
+        source, stream = head_of(name, file)
         if file.seekable():
             file.close()
         else:
             source.stream = stream
             _PIPES[name] = source
     return source
+
+
+def head_of(name: str, file: Any) -> tuple[Source, Any]:
+    """Read the head of an open file; the second value is what follows. Raises LogError."""
+    start = file.peek(_LONGEST_MAGIC)
+    if not start:
+        raise EmptyError(f"{name} is empty")
+    for magic, other in _UNKNOWN.items():
+        if start.startswith(magic):
+            raise LogError(
+                f"{name} is compressed with {other}; a log is plain or compressed with"
+                f" {', '.join(kind for kind in _OPENERS if kind != UTF_16)}"
+            )
+    compressions = (kind for magic, kind in _MAGIC.items() if start.startswith(magic))
+    source = Source(name, next(compressions, None), b"")
+    stream = decompressed(file, source)
+    source.head = read_some(stream, source, HEAD_BYTES)
+    if b"\n" not in source.head and b"\r" in source.head:
+        source.line_end = b"\r"
+    source.encoding = _encoding(source.head)
+    return source, stream
 
 
 def _encoding(head: bytes) -> str:
@@ -202,7 +208,8 @@ def opened(name: str) -> Any:
     return Path(name).open("rb", HEAD_BYTES)
 
 
-def _decompressed(file: Any, source: Source) -> Any:
+def decompressed(file: Any, source: Source) -> Any:
+    """The uncompressed bytes of an open file."""
     return file if source.compression is None else _OPENERS[source.compression](file)
 
 
@@ -232,7 +239,7 @@ def stream_blocks(source: Source, cut: Cut, *, lines: bool) -> Iterator[Block]:
     first, held, stream = 0, source.head, source.stream
     _PIPES.pop(source.name, None)
     if stream is None:
-        held, stream = b"", _decompressed(opened(source.name), source)
+        held, stream = b"", decompressed(opened(source.name), source)
     longest, line_end = source.longest_line, source.line_end
     is_end = False
     while True:
@@ -316,6 +323,8 @@ def load(source: Source, block: Block) -> tuple[bytes, bool]:
 def expand(names: list[str]) -> list[str]:
     """The files of paths, directories and patterns, each once.
 
+    Of a directory with partitions, such as `dt=2026-11-28/hour=3/`, it takes what is in these.
+
     Raises:
         LogError: if a directory or pattern has none.
     """
@@ -323,19 +332,28 @@ def expand(names: list[str]) -> list[str]:
     for name in names:
         name = name.removeprefix("file://")
         path = Path(name)
-        if (
-            name == STDIN
-            or "://" in name
-            or path.exists()
-            or not any(sign in name for sign in "*?[")
-        ):
-            matches = [name]
-            if name != STDIN and path.is_dir():
-                visible = sorted(path.glob("[!._]*"))
-                matches = [str(entry) for entry in visible if entry.is_file()]
-                if not matches:
-                    raise LogError(f"{name} is a directory without logs")
-        elif not (matches := sorted(glob(name))):  # noqa: PTH207  # of absolute paths, too
+        matches = [name]
+        if name != STDIN and "://" not in name and not path.exists() and set("*?[") & set(name):
+            # Absolute ones, too.
+            matches = sorted(glob(name, recursive=True))  # noqa: PTH207
+            if not matches:
+                raise LogError(f"no file matches {name}")
+        for match in matches:
+            inside = _files_in(Path(match)) if match != STDIN and Path(match).is_dir() else [match]
+            if not inside and matches == [name]:
+                raise LogError(f"{name} is a directory without logs")
+            files |= dict.fromkeys(inside)
+        if not files:
             raise LogError(f"no file matches {name}")
-        files |= dict.fromkeys(matches)
     return list(files)
+
+
+def _files_in(directory: Path) -> list[str]:
+    """The visible files in a directory, and in its partitions."""
+    files: list[str] = []
+    for entry in sorted(directory.glob("[!._]*")):
+        if entry.is_file():
+            files.append(str(entry))
+        elif "=" in entry.name and entry.is_dir():
+            files += _files_in(entry)
+    return files

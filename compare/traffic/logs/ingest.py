@@ -4,13 +4,13 @@ A pure function reads blocks of the log, on threads of this process or on Spark.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import pyarrow as pa
 
@@ -18,12 +18,14 @@ from compare.base.arguments import check_integer
 from compare.base.executors import Threads
 from compare.base.files import CANNOT_WRITE, errors_as
 from compare.base.progress import progress
-from compare.spark.executor import executor
-from compare.spark.failures import plain_failures
-from compare.spark.session import spark_session
+from compare.base.stages import Here
+from compare.spark.engine import OnSpark, engine
+from compare.spark.frames import is_frame
+from compare.spark.places import TABLE, is_far
 from compare.traffic.logs.blocks import (
     BLOCK,
     LONGEST_LINE,
+    Block,
     EmptyError,
     expand,
     is_readable,
@@ -45,23 +47,49 @@ from compare.traffic.logs.numbers import (
     lacks_year,
     read_times,
 )
-from compare.traffic.logs.on_spark import ingest_on_spark
+from compare.traffic.logs.on_spark import (
+    ColumnsLog,
+    Plan,
+    Rows,
+    alike,
+    counts_of_rows,
+    files_of,
+    first_of,
+    ingest_on_spark,
+    log_of_frame,
+    plain_parquet,
+    rows_of_files,
+    rows_of_frame,
+    shipped,
+    table_of,
+    with_head,
+)
 from compare.traffic.logs.opening import ANY, open_log
 from compare.traffic.logs.reading import Reading, Seen, time_text
 from compare.traffic.logs.rows import KINDS, NONE, QUOTE, Meaning
 from compare.traffic.logs.time_formats import EPOCHS, FORMS, guess_form, spelled_out
-from compare.traffic.tapes.trace import MAX_SHARDS, Trace, UnfinishedTrace, new_trace, open_trace
+from compare.traffic.tapes.blocks import Shard
+from compare.traffic.tapes.places import (
+    Output,
+    UnfinishedFarTrace,
+    check_output,
+    new_trace_at,
+    open_trace_at,
+)
+from compare.traffic.tapes.trace import MAX_SHARDS, Trace, UnfinishedTrace
 from compare.traffic.tapes.units import EXPONENTS, TAPE_UNITS, parse_duration
 from timers import TimerError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, Observation, SparkSession
 
 
 MOST_BYTES = 1 << 29
 """The largest `longest_line`. Two such lines are held, and an array of texts has at most 2 GiB."""
 MOST_READ = 10_000_000
 """The largest `limit`: rows that are read one block after another."""
+
+_TYPED = "has columns of its own, so format, delimiter, columns and pattern cannot be given"
 
 _CHOICES = ("year", "time_zone", "where", "limit", "longest_line")
 """Fields of LogOptions that the manifest records if they are given."""
@@ -146,10 +174,31 @@ AnyLog = Places | ArrowStream
 """A log, or an object with rows and `__arrow_c_stream__`."""
 
 
+@overload
 def ingest_requests(
-    log: AnyLog,
-    out: str | os.PathLike[str],
-    options: LogOptions,
+    log: "DataFrame",
+    out: None = None,
+    options: LogOptions | None = None,
+    *,
+    timeout: str,
+    duration: str | None = None,
+    end: str | None = None,
+    duration_unit: str = "s",
+    time_is: str = "start",
+    id: str | None = None,
+    event: str | None = None,
+    starts: str | None = None,
+    ends: str | None = None,
+    observation: "Observation | None" = None,
+    **choices: Any,
+) -> "DataFrame": ...
+
+
+@overload
+def ingest_requests(
+    log: "AnyLog | DataFrame",
+    out: Output,
+    options: LogOptions | None = None,
     *,
     timeout: str,
     duration: str | None = None,
@@ -161,11 +210,37 @@ def ingest_requests(
     starts: str | None = None,
     ends: str | None = None,
     session: "SparkSession | None" = None,
-) -> Ingested:
+    **choices: Any,
+) -> Ingested: ...
+
+
+def ingest_requests(
+    log: "AnyLog | DataFrame",
+    out: Output | None = None,
+    options: LogOptions | None = None,
+    *,
+    timeout: str,
+    duration: str | None = None,
+    end: str | None = None,
+    duration_unit: str = "s",
+    time_is: str = "start",
+    id: str | None = None,
+    event: str | None = None,
+    starts: str | None = None,
+    ends: str | None = None,
+    session: "SparkSession | None" = None,
+    observation: "Observation | None" = None,
+    **choices: Any,
+) -> "Ingested | DataFrame":
     """Turn a log of requests into a trace.
 
-    `log` names files, or is an object with `__arrow_c_stream__`: a DuckDB relation, a Polars frame
-    or a table of PyArrow. Its times may be timestamps, and its durations durations or intervals.
+    `log` names files, or `table:catalog.db.name`; or it is a DataFrame of Spark, or an object with
+    `__arrow_c_stream__`: a DuckDB relation, a Polars frame or a table of PyArrow. Its times may be
+    timestamps, and its durations durations or intervals. The `choices` are fields of LogOptions.
+
+    A DataFrame without `out` becomes a DataFrame of blocks, as in a trace; Spark computes it when
+    it must. It leaves out the rows that cannot be used: with `strict` they are an error, and an
+    `observation` has their number. Rows with the same time are in the order of Spark's partitions.
 
     Each row starts a timer, and cancels it at its end if the answer came in time.
 
@@ -181,6 +256,7 @@ def ingest_requests(
     Raises:
         TimerError: if the log cannot be read as asked; nothing is left behind.
     """
+    settings = _chosen(options, choices)
     _check_choice("duration unit", duration_unit, EXPONENTS)
     _check_choice("time-is", time_is, ("start", "end"))
     values = {"duration": duration, "end": end, "id": id}
@@ -200,30 +276,61 @@ def ingest_requests(
             raise IngestError(f"starts and ends are both {starts!r}")
         roles["event"] = event
         rules |= {"starts": str(starts), "ends": str(ends)}
-    return _ingest(log, out, options, session, _Asked("requests", roles, timeout, rules))
+    asked = _Asked("requests", _roles(settings, roles), timeout, rules)
+    return _ingest(log, out, settings, session, observation, asked)
 
 
+@overload
 def ingest_touches(
-    log: AnyLog,
-    out: str | os.PathLike[str],
-    options: LogOptions,
+    log: "DataFrame",
+    out: None = None,
+    options: LogOptions | None = None,
+    *,
+    key: str,
+    idle: str,
+    observation: "Observation | None" = None,
+    **choices: Any,
+) -> "DataFrame": ...
+
+
+@overload
+def ingest_touches(
+    log: "AnyLog | DataFrame",
+    out: Output,
+    options: LogOptions | None = None,
     *,
     key: str,
     idle: str,
     session: "SparkSession | None" = None,
-) -> Ingested:
+    **choices: Any,
+) -> Ingested: ...
+
+
+def ingest_touches(
+    log: "AnyLog | DataFrame",
+    out: Output | None = None,
+    options: LogOptions | None = None,
+    *,
+    key: str,
+    idle: str,
+    session: "SparkSession | None" = None,
+    observation: "Observation | None" = None,
+    **choices: Any,
+) -> "Ingested | DataFrame":
     """Turn a log of touches into a trace; see `ingest_requests`.
 
     Each row re-arms the timer of its key, to fire after an idle period such as "30s".
     """
-    return _ingest(log, out, options, session, _Asked("touches", {"key": key}, idle, {}))
+    settings = _chosen(options, choices)
+    asked = _Asked("touches", _roles(settings, {"key": key}), idle, {})
+    return _ingest(log, out, settings, session, observation, asked)
 
 
 class _Asked(NamedTuple):
     """The meaning of a log's rows."""
 
     kind: str  # "requests" or "touches"
-    roles: Roles  # of their columns, without those of conditions
+    roles: Roles  # of their columns
     timeout: str  # or the idle period
     rules: Mapping[str, Any]  # fields of Meaning
 
@@ -233,54 +340,126 @@ class _Asked(NamedTuple):
         return {"timeout" if self.kind == "requests" else "idle": self.timeout, **self.rules}
 
 
+def _roles(options: LogOptions, roles: Roles) -> Roles:
+    """The roles of all columns."""
+    conditions = map(parse_condition, options.where)
+    where = {f"where{number}": condition.column for number, condition in enumerate(conditions)}
+    return {"time": options.time, **roles, **where}
+
+
+def _chosen(options: LogOptions | None, choices: dict[str, Any]) -> LogOptions:
+    return LogOptions(**choices) if options is None else replace(options, **choices)
+
+
 def _ingest(
-    log: AnyLog,
-    out: str | os.PathLike[str],
+    log: Any,
+    out: Output | None,
     options: LogOptions,
     session: "SparkSession | None",
+    observation: "Observation | None",
     asked: _Asked,
-) -> Ingested:
-    timeout = parse_duration(asked.timeout, options.unit)
-    conditions = tuple(map(parse_condition, options.where))
-    roles = {"time": options.time, **asked.roles}
-    roles |= {f"where{number}": condition.column for number, condition in enumerate(conditions)}
-    names, streams = _named(log, options)
+) -> "Ingested | DataFrame":
+    if is_frame(log) and _layout(options) != ANY:
+        raise IngestError(f"a DataFrame {_TYPED}")
+    if out is None:
+        if not is_frame(log):
+            raise IngestError("out, the place of the trace, is missing; a DataFrame needs none")
+        return _planned(log, options, observation, asked)
+    if observation is not None:
+        raise IngestError("an observation is of a DataFrame; with out, the result has the counts")
+    check_output(out, force=options.force)
+    streams: list[Log] = []
+    if is_frame(log):
+        session, names, far = log.sparkSession, ["DataFrame"], ["DataFrame"]
+    else:
+        names, streams = _named(log, options)
+        far = [name for name in names if name.startswith(TABLE) or not is_readable(name)]
+        if far and options.limit is not None:
+            raise IngestError(
+                f"limit is of a log that this machine reads, and Spark reads {far[0]}"
+            )
     short = [name.rstrip("/").rpartition("/")[2] for name in names]
     source = {"kind": asked.kind, "log": short[0] if len(short) == 1 else short}
-    with (
-        new_trace(out, unit=options.unit, source=source, force=options.force) as unfinished,
-        _within_reach(names, options.master, session) as files,
-    ):
-        logs = _opened(files, options, streams, roles)
-        form, guessed = _time_form(logs, options)
-        years = _first_years(logs, options, form, names)
-        meaning = Meaning(
-            roles=roles,
-            unit=options.unit,
-            timeout=timeout,
-            form=form,
-            guessed=guessed,
-            shards=options.shards,
-            where=conditions,
-            assumed=Assumed(zone=options.time_zone or ""),
-            **asked.rules,
-        )
-        logs = _in_order(logs, meaning, years)
-        name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-        of_files = tuple(years[log.name] for log in logs) if years else ()
-        job = Job(name, tuple(logs), meaning, unfinished.directory, options.limit, of_files)
-        with errors_as(IngestError, f"{CANNOT_WRITE} to {unfinished.directory.parent}"):
-            result = _run(job, unfinished, *((options.master, session) if files == names else ()))
-        counts = _counted(result)
-        _check_presence(logs, roles, result.seen)
-        if years and options.year is None:
-            _check_years(logs, result, years, options.unit)
-        _check_counts(counts, name, options)
-        unfinished.shards += result.shards
-        unfinished.source |= _described(job, options, counts) | asked.source | asdict(counts)
-    trace = open_trace(out)
+    # Up to a limit, a log is read in its order.
+    is_here = options.limit is not None and not is_far(out) and not is_frame(log)
+    where = nullcontext(Here()) if is_here else engine(options.master, session, [out, *far])
+    with where as chosen:
+        with new_trace_at(
+            chosen, out, unit=options.unit, source=source, force=options.force
+        ) as unfinished:
+            unfinished.made_by = chosen.made_by
+            read = _open(log, names, streams, options, asked.roles, chosen if far else None)
+            result, meaning, counts = _written(read, names, out, options, asked, chosen, unfinished)
+        trace = open_trace_at(chosen, out)
     reading = _reading(asked.kind, asked.timeout, meaning, trace, counts, result.seen)
     return Ingested(**vars(counts), trace=trace, reading=reading)
+
+
+def _written(
+    read: "_Read",
+    names: Sequence[str],
+    out: Output,
+    options: LogOptions,
+    asked: _Asked,
+    chosen: "Here | OnSpark",
+    unfinished: UnfinishedTrace | UnfinishedFarTrace,
+) -> tuple[Result, Meaning, Counts]:
+    """Write the trace of a log that is open."""
+    form, guessed = _time_form(read.heads, options)
+    years = _first_years(read.heads, options, form)
+    meaning = _meaning(options, asked, form, guessed)
+    logs = _in_order(read.heads, meaning, years) if read.rows is None else read.logs
+    name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    # Of files that only Spark reads, the first time of the others is found by tasks.
+    of_files = tuple(years.get(log.name, years[logs[0].name]) for log in logs) if years else ()
+    job = Job(name, tuple(logs), meaning, options.limit, of_files)
+    with errors_as(IngestError, f"{CANNOT_WRITE} to {out}"):
+        result = _run(job, chosen, read, unfinished)
+    counts = _counted(result, unfinished.shards)
+    _check_presence(logs, meaning.roles, result.seen)
+    if years and options.year is None:
+        _check_years(logs, unfinished.shards, years, options.unit)
+    _check_counts(counts, name, options)
+    unfinished.source |= _described(job, options, counts) | asked.source | asdict(counts)
+    return result, meaning, counts
+
+
+def _planned(
+    frame: "DataFrame", options: LogOptions, observation: "Observation | None", asked: _Asked
+) -> "DataFrame":
+    """The blocks of a DataFrame, as a plan."""
+    log = log_of_frame(frame, "DataFrame", "dataframe", asked.roles)
+    log.check_columns(asked.roles.values(), IngestError)
+    if log.implied_form(options.time) is None and options.time_format == "auto":
+        raise IngestError(
+            f"column {options.time!r} does not hold timestamps, so its time format must be given;"
+            " a plan reads no rows"
+        )
+    form, guessed = _time_form([log], options)
+    _first_years([log], options, form)
+    meaning = _meaning(options, asked, form, guessed)
+    list(log.read(Block(0, 0, context=log.head), meaning.roles))  # checks the types
+    rows = frame if options.limit is None else frame.limit(options.limit)
+    source = rows_of_frame(rows, meaning.roles)
+    plan = Plan(OnSpark(frame.sparkSession), Job("DataFrame", (log,), meaning), (source,))
+    parsed = plan.parsed(strict=options.strict)
+    if observation is not None:
+        parsed = parsed.observe(observation, *counts_of_rows())
+    return plan.blocks(parsed)
+
+
+def _meaning(options: LogOptions, asked: _Asked, form: str, guessed: bool) -> Meaning:
+    return Meaning(
+        roles=asked.roles,
+        unit=options.unit,
+        timeout=parse_duration(asked.timeout, options.unit),
+        form=form,
+        guessed=guessed,
+        shards=options.shards,
+        where=tuple(map(parse_condition, options.where)),
+        assumed=Assumed(zone=options.time_zone or ""),
+        **asked.rules,
+    )
 
 
 def _named(log: AnyLog, options: LogOptions) -> tuple[list[str], list[Log]]:
@@ -293,10 +472,10 @@ def _named(log: AnyLog, options: LogOptions) -> tuple[list[str], list[Log]]:
     return [stream.name], [stream]
 
 
-def _counted(result: Result) -> Counts:
+def _counted(result: Result, shards: Sequence[Shard]) -> Counts:
     """The rows of a log that has been read."""
     kinds = {kind: result.kinds.get(kind, 0) for kind in KINDS}
-    rows = sum(shard.starts + shard.arms for shard in result.shards) + sum(kinds.values())
+    rows = sum(shard.starts + shard.arms for shard in shards) + sum(kinds.values())
     examples = tuple(map(printable, result.examples))
     return Counts(rows, **kinds, other_lines=result.seen.other_lines, examples=examples)
 
@@ -317,8 +496,6 @@ def _reading(
     """A description of how a log was read, for people."""
     units = {role: EPOCHS[meaning.form] for role in ("time", "end") if meaning.form in EPOCHS}
     units["duration"] = meaning.duration_unit
-    ends = [time for shard in trace.shards for time in (shard.first_time, shard.last_time)]
-    times = [time for time in ends if time is not None]
     return Reading(
         kind=kind,
         unit=meaning.unit,
@@ -326,8 +503,8 @@ def _reading(
         time_format=meaning.form if counts.rows else None,
         guessed=meaning.guessed,
         rows=counts.rows - counts.left_out,
-        first=min(times, default=0),
-        last=max(times, default=0),
+        first=trace.totals["first_time"] or 0,
+        last=trace.totals["last_time"] or 0,
         timed_out=trace.description.timed_out,
         pending=trace.description.pending,
         rejected=counts.left_out,
@@ -340,44 +517,81 @@ def _reading(
     )
 
 
-@contextmanager
-def _within_reach(
-    names: list[str], master: str | None, session: "SparkSession | None"
-) -> Iterator[list[str]]:
-    """Replace URIs that Arrow cannot read by copies that Spark makes, at most 2 GB a file."""
-    far = [name for name in names if not is_readable(name)]
-    if not far:
-        yield names
-        return
-    with TemporaryDirectory(prefix="wheelwork-") as directory:
-        files = [name for name in names if name not in far]
-        with (
-            spark_session(master, session) as spark,
-            plain_failures(f"{', '.join(far)} cannot be read"),
-        ):
-            for row in spark.read.format("binaryFile").load(far).toLocalIterator():
-                files.append(str(Path(directory, row["path"].rpartition("/")[2])))
-                Path(files[-1]).write_bytes(row["content"])
-        yield files
-
-
 def _run(
     job: Job,
-    unfinished: UnfinishedTrace,
-    master: str | None = None,
-    session: "SparkSession | None" = None,
+    chosen: "Here | OnSpark",
+    read: "_Read",
+    unfinished: UnfinishedTrace | UnfinishedFarTrace,
 ) -> Result:
-    """Read the log here, or on Spark if that is asked for."""
-    # Up to a limit, a log is read in its order.
-    here = nullcontext(Threads()) if job.limit is not None else executor(master, session)
-    with here as chosen, progress("ingest", chosen.tasks):
-        unfinished.made_by = chosen.made_by
-        if not isinstance(chosen, Threads):
-            return ingest_on_spark(job, chosen)
-        return ingest_here(job, chosen)
+    """Read the log here, or on Spark if that was chosen."""
+    if isinstance(chosen, OnSpark):
+        return _run_on_spark(job, chosen, read, unfinished)
+    threads = Threads()
+    with progress("ingest", threads.tasks):
+        return ingest_here(job, threads, cast(UnfinishedTrace, unfinished))
+
+
+def _run_on_spark(
+    job: Job, chosen: OnSpark, read: "_Read", unfinished: UnfinishedTrace | UnfinishedFarTrace
+) -> Result:
+    for log in job.logs:
+        if log.source.stream is not None:
+            raise IngestError(
+                f"{log.name} can be read once, and by this machine alone; for Spark, write it to a"
+                " file"
+            )
+    job = job._replace(logs=tuple(shipped(log, job.meaning.roles) for log in job.logs))
+    with progress("ingest", chosen.tasks), plain_parquet(chosen):
+        sources = (read.rows or rows_of_files)(chosen, job)
+        return ingest_on_spark(Plan(chosen, job, sources), unfinished)
 
 
 # ---- what is read
+
+
+class _Read(NamedTuple):
+    """A log that is open."""
+
+    logs: list[Log]  # of all files
+    heads: list[Log]  # those whose heads have been read
+    rows: Callable[[OnSpark, Job], tuple[Rows, ...]] | None = None  # None: of files here
+
+
+def _open(
+    log: Any,
+    names: Sequence[str],
+    streams: list[Log],
+    options: LogOptions,
+    roles: Roles,
+    far: "Here | OnSpark | None",
+) -> _Read:
+    """Open a log; if it is `far`, only Spark reads it."""
+    if not isinstance(far, OnSpark):
+        logs = _opened(list(names), options, streams, roles)
+        return _Read(logs, logs)
+    is_table = names[0].startswith(TABLE)
+    if is_frame(log) or is_table:
+        if len(names) > 1:
+            raise IngestError(f"{names[0]} is a table, and a log of tables has one")
+        frame, form = log, "dataframe"
+        if is_table:
+            frame, form = table_of(far, names[0]), "table"
+        if options.limit is not None:
+            frame = frame.limit(options.limit)
+        columns = log_of_frame(frame, names[0], form, roles)
+        columns.check_columns(roles.values(), IngestError)
+        columns = with_head(columns, frame, roles, far)
+        return _Read(
+            [columns], [columns], lambda _, job: (rows_of_frame(frame, job.meaning.roles),)
+        )
+    layout = _layout(options)
+    files = files_of(far, names)
+    first = first_of(far, files, layout, roles)
+    first.source.longest_line = options.longest_line
+    first.check_columns(roles.values(), IngestError)
+    files = files[files.index(first.name) :]
+    heads = [first, *alike(replace(first, source=replace(first.source, head=b"")), files[1:])]
+    return _Read(heads, [first], partial(rows_of_files, layout=layout))
 
 
 def _layout(options: LogOptions) -> Layout:
@@ -386,10 +600,7 @@ def _layout(options: LogOptions) -> Layout:
 
 def _stream(stream: ArrowStream, options: LogOptions) -> Log:
     if _layout(options) != ANY:
-        raise IngestError(
-            "an Arrow stream has columns of its own, so format, delimiter, columns and pattern"
-            " cannot be given"
-        )
+        raise IngestError(f"an Arrow stream {_TYPED}")
     return ArrowLog.of(stream)
 
 
@@ -448,9 +659,7 @@ def _time_form(logs: Sequence[Log], options: LogOptions) -> tuple[str, bool]:
     )
 
 
-def _first_years(
-    logs: Sequence[Log], options: LogOptions, form: str, names: Sequence[str]
-) -> dict[str, Year]:
+def _first_years(logs: Sequence[Log], options: LogOptions, form: str) -> dict[str, Year]:
     """The year of the first time of each file; none if the times have years."""
     if not lacks_year(form):
         return {}
@@ -458,8 +667,9 @@ def _first_years(
     for log in logs:
         second = first_second(log, options.time, form)
         year = options.year or year_of_file(log, second)
-        # A copy of a file elsewhere has another time.
-        if year is None or (options.year is None and log.name not in expand(list(names))):
+        if isinstance(log, ColumnsLog):
+            raise IngestError(f"{log.name} has rows in no order, so its times must have years")
+        if year is None:
             raise IngestError(
                 f"the times of {log.name} have no year, and there is no file whose time of"
                 " modification has it; give --year, that of the first line"
@@ -470,9 +680,11 @@ def _first_years(
     return years
 
 
-def _check_years(logs: Sequence[Log], result: Result, years: Mapping[str, Year], unit: str) -> None:
+def _check_years(
+    logs: Sequence[Log], shards: Sequence[Shard], years: Mapping[str, Year], unit: str
+) -> None:
     """Raise IngestError if the log goes on after its files were written."""
-    last = max((shard.last_time or 0 for shard in result.shards), default=0)
+    last = max((shard.last_time or 0 for shard in shards), default=0)
     written = max(Path(log.name).stat().st_mtime for log in logs)
     if last / 10 ** EXPONENTS[unit] > written + 2 * 86_400:
         name = logs[0].name

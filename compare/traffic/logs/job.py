@@ -2,27 +2,31 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from compare.base.executors import Stopping, Threads, until_stopping
+from compare.base.datasets import part_name, write_part
+from compare.base.executors import Stopping, Threads, even_shares, until_stopping
 from compare.traffic.logs.blocks import Block
 from compare.traffic.logs.formats.base import Log, Records
 from compare.traffic.logs.numbers import Year, year_behind
 from compare.traffic.logs.pairs import without_start
 from compare.traffic.logs.reading import Seen
 from compare.traffic.logs.rows import NO_POSITIONS, Meaning, Parsed, interpret
-from compare.traffic.logs.shards import Rejected, Runs, write_shard
+from compare.traffic.logs.shards import Rejected, Runs, rejected_schema, shard_blocks
 from compare.traffic.logs.sorting import Scratch
-from compare.traffic.tapes.trace import REJECTED, Shard
+from compare.traffic.tapes.trace import UnfinishedTrace
 from timers.arrays import Int64s
 
 ROWS_IN_MEMORY = 1 << 22
 """Rows that are held in memory: 100 MB, and three times that while they are sorted. The others wait
 in a temporary file.
 """
+PARTS = 64
+"""Files of a trace that are written here, if it has as many shards."""
 FILE_BITS = 40
 """The position of a row: the number of its file above these bits, and its place in the file below,
 which is the first byte of its block plus its number in the block."""
@@ -46,7 +50,6 @@ class Job(NamedTuple):
     name: str
     logs: tuple[Log, ...]  # files
     meaning: Meaning
-    directory: Path  # of the trace
     limit: int | None = None  # lines or records that are read, in this process alone
     years: tuple[Year, ...] = ()  # of the first line of each file, if times have no year
 
@@ -82,50 +85,62 @@ class Job(NamedTuple):
                 limit -= records.total
 
     def rejected(self) -> Rejected:
-        """The table of rejected rows."""
-        columns = ("time", self.meaning.value)
-        names = [log.name for log in self.logs]
-        return Rejected(self.directory / REJECTED, names, self.logs[0].record, columns)
+        """The rejected rows."""
+        several, record = len(self.logs) > 1, self.logs[0].record
+        return Rejected(rejected_schema(several, record, self.meaning.value))
 
 
 class Result(NamedTuple):
-    """The written trace."""
+    """What was read, besides the blocks and the rejected rows."""
 
-    shards: Sequence[Shard]
     kinds: Mapping[str, int]  # rejected rows by kind
     examples: Sequence[str]
     seen: Seen
 
 
-def ingest_here(job: Job, threads: Threads) -> Result:
+def ingest_here(job: Job, threads: Threads, trace: UnfinishedTrace) -> Result:
     """Read, sort and fold a log on threads of this process."""
     table, seen, meaning = job.rejected(), Seen(), job.meaning
-    unmatched = _unmatched(job, threads) if meaning.value == "id" else NO_POSITIONS
-    with closing(Scratch(job.directory)) as scratch:
+    unmatched = NO_POSITIONS
+    if meaning.value == "id":
+        with closing(Scratch(trace.directory)) as scratch:
+            unmatched = _unmatched(job, threads, scratch)
+    with closing(Scratch(trace.directory)) as scratch:
         shards = [Runs(scratch) for _ in range(meaning.shards)]
-        for place, parsed in _divided(_parsed(job, threads, unmatched), shards):
-            table.add(place.file, parsed.total, parsed.rejected)
-            seen.merge(parsed.seen)
-        table.close()
 
-        def work(shard: int, stopping: Stopping) -> Shard:
-            rows = shards[shard].in_order()
-            return write_shard(shard, job.directory, meaning, rows, stopping)
+        def rejected() -> Iterator[pa.RecordBatch]:
+            for place, parsed in _divided(_parsed(job, threads, unmatched), shards):
+                seen.merge(parsed.seen)
+                rows = table.number(job.logs[place.file].name, parsed.total, parsed.rejected)
+                if rows.num_rows:
+                    yield rows
 
-        return Result(threads.run(meaning.shards, work), table.kinds, table.examples, seen)
+        if (first := next(waiting := rejected(), None)) is not None:
+            trace.rejected.mkdir()
+            write_part(trace.rejected / part_name(0), table.schema, chain([first], waiting))
+        parts = even_shares(meaning.shards, PARTS)
+
+        def work(part: int, stopping: Stopping) -> None:
+            blocks = (
+                shard_blocks(shard, meaning, shards[shard].in_order(), scratch, stopping)
+                for shard in parts[part]
+            )
+            trace.write(part, chain.from_iterable(blocks))
+
+        threads.run(len(parts), work)
+    return Result(table.kinds, table.examples, seen)
 
 
-def _unmatched(job: Job, threads: Threads) -> Int64s:
+def _unmatched(job: Job, threads: Threads, scratch: Scratch) -> Int64s:
     """The positions of ends without a start. Reads the log once more."""
-    with closing(Scratch(job.directory)) as scratch:
-        shards = [Runs(scratch) for _ in range(job.meaning.shards)]
-        for _ in _divided(_parsed(job, threads), shards):
-            pass
+    shards = [Runs(scratch) for _ in range(job.meaning.shards)]
+    for _ in _divided(_parsed(job, threads), shards):
+        pass
 
-        def work(shard: int, stopping: Stopping) -> Int64s:
-            return without_start(until_stopping(shards[shard].in_order(), stopping))
+    def work(shard: int, stopping: Stopping) -> Int64s:
+        return without_start(until_stopping(shards[shard].in_order(), stopping))
 
-        return np.concatenate(threads.run(job.meaning.shards, work))
+    return np.concatenate(threads.run(job.meaning.shards, work))
 
 
 def _divided(

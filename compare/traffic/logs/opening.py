@@ -51,7 +51,12 @@ def open_log(name: str, layout: Layout = ANY) -> Log:
         LogError: if it is missing, empty, damaged, in no known format, or compressed in an unknown
             way.
     """
-    source = open_source(name)
+    return log_of(open_source(name), layout)
+
+
+def log_of(source: Source, layout: Layout = ANY) -> Log:
+    """A log whose head has been read; see `open_log`."""
+    name = source.name
     if source.head.startswith(MAGIC) and layout.format in ("auto", ParquetLog.format):
         return ParquetLog.open(source)
     lines = head_lines(source)

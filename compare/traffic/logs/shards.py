@@ -1,31 +1,33 @@
-"""Write the files of a trace: the tape of each shard, and the table of rejected rows."""
+"""Fold runs of rows into the blocks of a trace, and number the rejected rows."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
-from pathlib import Path
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from compare.base.executors import Stopping, never_stopping, until_stopping
+from compare.base.stages import SHARD, Batches, Stage
 from compare.traffic.logs.pairs import in_time, paired
 from compare.traffic.logs.requests import EMPTY, RequestTape
-from compare.traffic.logs.rows import NONE, Meaning
+from compare.traffic.logs.rows import NONE, RUNS, Meaning
 from compare.traffic.logs.sorting import Piece, Scratch, Waiting, by_time, in_order, joined_pieces
 from compare.traffic.logs.touches import TouchTape
+from compare.traffic.tapes.blocks import BLOCKS, blocks_of
 from compare.traffic.tapes.description import Late
 from compare.traffic.tapes.tape import Tape
-from compare.traffic.tapes.trace import Shard, new_shard, shard_name
 from timers.arrays import Int32s
+
+Made = TypeVar("Made")
 
 EXAMPLES = 5
 """The number of rejected rows in a message."""
-_ROWS_AT_ONCE = 1 << 16
 
 _GROUP = 1 << 20
 """Rows whose keys are numbered at a time, which take 24 MB."""
@@ -104,26 +106,20 @@ class Runs:
         yield from in_order(pieces(runs, self._numbering))
 
 
-def write_shard(
+def shard_blocks(
     number: int,
-    directory: Path,
     meaning: Meaning,
     rows: Iterable[Piece],
+    scratch: Scratch,
     stopping: Stopping = never_stopping,
-) -> Shard:
-    """Write the tape of a shard, whose rows are in order. Raises Stopped if the work should stop.
+) -> Iterator[pa.RecordBatch]:
+    """The blocks of a shard, whose rows are in order. Raises Stopped if the work should stop.
 
-    Memory: some pieces and a row group, and 16 bytes for each timer that is pending at once; for
+    Memory: some pieces and two blocks, and 16 bytes for each timer that is pending at once; for
     touches, 52 for each key.
     """
-    with (
-        closing(Scratch(directory)) as scratch,
-        new_shard(directory / shard_name(number)) as writer,
-        _behind(writer.append) as append,
-    ):
-        for tape, late in until_stopping(_tapes(meaning, rows, scratch), stopping):
-            append(tape, late)
-    return writer.shard
+    tapes = until_stopping(_tapes(meaning, rows, scratch), stopping)
+    yield from blocks_of(number, _ahead(tapes))
 
 
 def _tapes(
@@ -142,71 +138,68 @@ def _tapes(
     yield from ((tape, None) for tape in requests.finish())
 
 
-@contextmanager
-def _behind(append: Callable[..., None]) -> Iterator[Callable[..., None]]:
-    """Run a function on another thread, at most one call behind."""
+def _ahead(pieces: Iterator[Made]) -> Iterator[Made]:
+    """The pieces; another thread makes the next one while the caller works on one."""
     with ThreadPoolExecutor(1) as pool:
-        running: list[Future[None]] = []
+        following = pool.submit(next, pieces, None)
+        while (piece := following.result()) is not None:
+            following = pool.submit(next, pieces, None)
+            yield piece
 
-        def submit(tape: Tape, late: Late | None = None) -> None:
-            if running:
-                running.pop().result()
-            running.append(pool.submit(append, tape, late))
 
-        yield submit
-        for last in running:
-            last.result()
+def fold(meaning: Meaning) -> Stage:
+    """Turn the runs of each shard into its blocks. A shard without runs has a row without one.
+
+    Ids are dense and used again, so a shard is folded by one task, in the order of its rows.
+    """
+    return Stage("fold", (SHARD,), ("first", "place"), BLOCKS, partial(_folded, meaning))
+
+
+def _folded(meaning: Meaning, batches: Batches) -> Iterator[pa.RecordBatch]:
+    number: list[int] = []
+
+    def runs() -> Batches:
+        for batch in batches:
+            number[:] = batch[SHARD][:1].to_pylist()
+            yield batch.filter(batch["first"].is_valid()).select(RUNS.names)
+
+    first, rest = next(waiting := runs()), waiting
+    with closing(Scratch()) as scratch:
+        rows = in_order(pieces(chain([first], rest), Numbering()))
+        yield from shard_blocks(number[0], meaning, rows, scratch)
+
+
+def rejected_schema(several: bool, record: str, value: str) -> pa.Schema:
+    """The columns of rejected rows, of one file or several; `value` is a role."""
+    files = [("file", pa.string())] if several else []
+    texts = ((name, pa.string()) for name in ("kind", "problem", "time", value))
+    return pa.schema([*files, (record, pa.int64()), *texts])
 
 
 class Rejected:
-    """Write the table of rejected rows. If no row is rejected, no file is written."""
+    """Numbers the rejected rows of one file after the other."""
 
-    def __init__(
-        self, path: Path, files: Sequence[str], record: str, columns: Sequence[str]
-    ) -> None:
-        names = [("file", pa.string())] if len(files) > 1 else []
-        names += [(record, pa.int64())]
-        self._schema = pa.schema(
-            names + [(name, pa.string()) for name in ("kind", "problem", *columns)]
-        )
-        self._path, self._files, self._record = path, files, record
-        self._before = [0] * len(files)  # lines or records in the blocks of each file
-        self._rows: list[pa.RecordBatch] = []  # not written yet
-        self._writer: pq.ParquetWriter | None = None
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
         self.kinds: Counter[str] = Counter()
         self.examples: list[str] = []
+        self._before: Counter[str] = Counter()  # lines or records in the blocks of each file
 
-    def add(self, file: int, total: int, rows: pa.RecordBatch) -> None:
-        """Add the rejected rows of the next block of a file, which has `total` lines or records."""
+    def number(self, file: str, total: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rejected rows of the next block of a file, which has `total` lines or records."""
         first, self._before[file] = self._before[file] + 1, self._before[file] + total
-        if not rows.num_rows:
-            return
-        self.kinds.update(
-            {each["values"]: each["counts"] for each in rows["kind"].value_counts().to_pylist()}
-        )
         numbers, *columns = rows.columns
-        numbers = pc.add(numbers, first)
-        place = f"{self._files[file]}, " if len(self._files) > 1 else ""
-        more = slice(EXAMPLES - len(self.examples))
-        for number, problem in zip(numbers[more], rows["problem"][more], strict=True):
-            self.examples.append(f"{place}{self._record} {number}: {problem}")
-        if place:
-            columns.insert(0, pa.repeat(self._files[file], len(numbers)))
-        columns.insert(bool(place), numbers)
-        rows = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        self._rows.append(rows)
-        if sum(each.num_rows for each in self._rows) >= _ROWS_AT_ONCE:
-            self._flush()
+        columns.insert(0, pc.add(numbers, first))
+        if several := self.schema.names[0] == "file":
+            columns.insert(0, pa.repeat(file, rows.num_rows))
+        numbered = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        self.kinds.update(rows["kind"].to_pylist())
+        for row in numbered.slice(0, EXAMPLES - len(self.examples)).to_pylist():
+            self.examples.append(example(row, self.schema.names[several]))
+        return numbered
 
-    def _flush(self) -> None:
-        if self._writer is None:
-            self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
-        self._writer.write_table(pa.Table.from_batches(self._rows))
-        self._rows = []
 
-    def close(self) -> None:
-        """Complete the file."""
-        if self._rows:
-            self._flush()
-        if self._writer is not None:
-            self._writer.close()
+def example(row: Mapping[str, Any], record: str) -> str:
+    """A rejected row in a message."""
+    place = f"{row['file']}, " if "file" in row else ""
+    return f"{place}{record} {row[record]}: {row['problem']}"

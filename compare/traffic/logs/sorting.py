@@ -81,10 +81,10 @@ def in_order(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 class Scratch:
     """A temporary file of rows, which threads may share. It has no name, so no process leaves it
-    behind.
+    behind. Without a directory, it is where this machine has its temporary files.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory
         self._file: Any = None  # until there are rows
         self._lock = Lock()

@@ -11,15 +11,9 @@ import numpy as np
 
 from compare.base.files import CANNOT_WRITE, errors_as
 from compare.traffic.recording.recorder import FILE, FORMAT, LOOPS, SPENT, VERSION
+from compare.traffic.tapes.blocks import BLOCK, TraceError, blocks_of
 from compare.traffic.tapes.recorded import FIELDS, UNIT, Float64s, RecordedTape
-from compare.traffic.tapes.trace import (
-    PIECE,
-    REJECTED,
-    TraceError,
-    remove_unlisted,
-    write_manifest,
-    write_shard,
-)
+from compare.traffic.tapes.trace import UnfinishedTrace, remove_unlisted
 
 
 def finish(path: str | os.PathLike[str]) -> None:
@@ -44,10 +38,12 @@ def finish(path: str | os.PathLike[str]) -> None:
             ) from None
         header = _header(file, path)
         tape, usage = RecordedTape(header["origin"]), _Usage(header["origin"])
-        shard = write_shard(path, 0, map(tape.add, map(usage.taken_from, _pieces(file))))
-        (path / REJECTED).unlink(missing_ok=True)  # of the trace that this one replaces
-        write_manifest(path, UNIT, header["source"] | usage.known, [shard], path)
-        remove_unlisted(path, [shard])
+        unfinished = UnfinishedTrace(path, UNIT, header["source"])
+        pieces = map(tape.add, map(usage.taken_from, _pieces(file)))
+        unfinished.write(0, blocks_of(0, pieces))
+        unfinished.source |= usage.known
+        unfinished.finish(path)
+        remove_unlisted(path, unfinished.run)  # the events, and a trace that this one replaces
 
 
 class _Usage:
@@ -86,6 +82,6 @@ def _header(file: IO[bytes], path: Path) -> dict[str, Any]:
 def _pieces(file: IO[bytes]) -> Iterator[Float64s]:
     """The events, without one that was not written completely. Shape (n, FIELDS)."""
     size = FIELDS * np.dtype(np.float64).itemsize
-    while data := file.read(PIECE * size):
+    while data := file.read(BLOCK * size):
         whole = len(data) // size * size
         yield np.frombuffer(data[:whole]).reshape(-1, FIELDS)

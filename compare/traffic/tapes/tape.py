@@ -80,17 +80,20 @@ def validate(tape: Tape, id_space: int) -> None:
 
 
 class Rules:
-    """Checks a tape piece by piece, in order. Memory: a byte per id."""
+    """Checks a tape piece by piece, in order. Memory: a byte per id.
 
-    def __init__(self, id_space: int) -> None:
+    If ids are `dense`, an id is below the number of rows up to the end of its piece: so many ids
+    take memory in a replay.
+    """
+
+    def __init__(self, id_space: int, *, dense: bool = False) -> None:
         is_integer = isinstance(id_space, (int, np.integer)) and not isinstance(id_space, bool)
         if not (is_integer and 0 <= id_space <= MAX_ID_SPACE):
             raise TapeError(f"id_space is {id_space!r}; it must be an integer in [0, 2**31]")
         self.rows = 0  # in the pieces so far
-        self._id_space = id_space
+        self._id_space, self._dense = id_space, dense
         self._last_time = 0
-        # Pages of zeros take no memory until they are written.
-        self._started = np.zeros(id_space, np.bool_)
+        self._started = np.zeros(0, np.bool_)  # by id
 
     def check(self, piece: Tape) -> None:
         """Raise TapeError unless the next piece follows the rules; see `validate`."""
@@ -104,11 +107,17 @@ class Rules:
             rows = len(column)
             if rows != len(piece.time):
                 raise TapeError(f"column {name} has {rows} rows, column time has {len(piece.time)}")
-        row, rule = _first_broken(*piece, self._id_space, self._last_time, self._started)
+        id_space, known = self._id_space, self._started.size
+        if self._dense:
+            id_space = min(id_space, self.rows + len(piece.time))
+        needed = min(id_space_of(piece), id_space)
+        if needed > known:  # it is copied, so it doubles
+            self._started = np.append(self._started, np.zeros(max(needed - known, known), np.bool_))
+        row, rule = _first_broken(*piece, id_space, self._last_time, self._started)
         if row != NONE:
             values = {name: int(column[row]) for name, column in piece._asdict().items()}
             before = int(piece.time[row - 1]) if row else self._last_time
-            problem = _RULES[rule].format(**values, before=before, id_space=self._id_space)
+            problem = _RULES[rule].format(**values, before=before, id_space=id_space)
             raise TapeError(f"row {self.rows + row}: {problem}", self.rows + row)
         if len(piece.time):
             self._last_time = int(piece.time[-1])

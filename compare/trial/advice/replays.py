@@ -1,4 +1,4 @@
-"""Timed replays of the candidates, on an executor."""
+"""Timed replays of the candidates, by an engine."""
 
 import math
 import time
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from compare.base.executors import Executor, Stopping, even_shares, until_stopping
+from compare.base.executors import even_shares
+from compare.base.stages import SHARD, Batches, Engine, Stage
 from compare.traffic.tapes.tape import Tape, joined
 from compare.traffic.tapes.trace import Trace
 from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.engine import OverBudgetError, first_time, replay
 from compare.trial.replay.outcome import Outcome, outcome_of, stored_columns
 
-_TASKS = pa.schema([("shard", pa.int32()), ("group", pa.int32())])
 _OUTCOMES = pa.schema([("candidate", pa.int32()), *stored_columns()])
 SHORTEST_LIMIT = 0.01  # seconds of a replay; a shorter one is never left out
 AT_ONCE = 2048  # operations for which room is reserved at a time
@@ -51,7 +51,7 @@ def sampled(trace: Trace, operations: int) -> Sample:
 
 
 def outcomes(
-    executor: Executor,
+    engine: Engine,
     sample: Sample,
     candidates: Sequence[Contestant],
     *,
@@ -68,20 +68,21 @@ def outcomes(
     for candidate in {candidate.name: candidate for candidate in candidates}.values():
         replay(candidate.new(unit), joined([]), 0)  # compile it into the disk cache for the workers
     groups = min(groups, len(candidates))
-    pairs = [(shard, group) for shard in sample.shards for group in range(groups)]
-    tasks = pa.Table.from_pylist(
-        [dict(zip(_TASKS.names, pair, strict=True)) for pair in pairs], _TASKS
-    )
+    # The tapes travel with the function: a worker may not see the trace.
+    tapes = [(sample.tape(n), sample.trace.shards[n].id_space) for n in sample.shards]
+    pairs = [(tape, group) for tape in range(len(tapes)) for group in range(groups)]
 
-    def work(tasks: pa.RecordBatch, stopping: Stopping) -> Iterator[pa.RecordBatch]:
-        for task in tasks.to_pylist():
-            yield from replayed(**task, stopping=stopping)
+    def work(numbers: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch[SHARD].to_pylist():
+                tape, group = pairs[number]
+                yield from timed(tape, group)
 
-    def replayed(shard: int, group: int, stopping: Stopping) -> Iterator[pa.RecordBatch]:
-        tape, id_space = sample.tape(shard), sample.trace.shards[shard].id_space
+    def timed(number: int, group: int) -> Iterator[pa.RecordBatch]:
+        tape, id_space = tapes[number]
         seconds = max(limit * tape.time.size / 1e9, SHORTEST_LIMIT)
         # Neighbours in the grid run at different times, so a slow moment does not hit all of them.
-        for index in until_stopping(range(group, len(candidates), groups), stopping):
+        for index in range(group, len(candidates), groups):
             # As small as in a program with this traffic: a hashed wheel skips idle time in
             # O(capacity).
             timer = candidates[index].new(unit, first_time(tape), capacity=1)
@@ -99,7 +100,9 @@ def outcomes(
 
     shards: dict[int, list[Outcome]] = {}
     text = f"advise: {len(candidates)} candidates x {len(sample.shards)} shards"
-    for row in executor.map(tasks, work, _OUTCOMES, text).to_pylist():
+    stage = Stage("advise", (SHARD,), (), _OUTCOMES, work)
+    rows = engine.apply(stage, engine.numbers(len(pairs)))
+    for row in engine.collect(rows, text).to_pylist():
         shards.setdefault(row["candidate"], []).append(outcome_of(row))
     return {
         candidates[index].label: sum(done, Outcome())

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from compare.base.executors import Executor
+from compare.base.stages import Engine
 from compare.traffic.tapes.trace import Trace
 from compare.traffic.tapes.units import EXPONENTS
 from compare.trial.advice.candidates import AdviceError, Bounds, Candidate, contestants
@@ -90,7 +90,7 @@ class Advice:
         return pareto_front(self.finalists)
 
 
-def advise(trace: Trace, bounds: Bounds, executor: Executor, objective: str = "cpu") -> Advice:
+def advise(trace: Trace, bounds: Bounds, engine: Engine, objective: str = "cpu") -> Advice:
     """Search for the best timer for a trace; the objective is to save "cpu" or "memory".
 
     All candidates replay FIRST operations. The better half replays twice as many, and so on, until
@@ -102,7 +102,7 @@ def advise(trace: Trace, bounds: Bounds, executor: Executor, objective: str = "c
     if not trace.totals["rows"]:
         raise AdviceError(f"{trace.path} has no operations, so there is nothing to advise on")
     last = sampled(trace, LAST)
-    reference = outcomes(executor, last, [contestant(USUAL)])[USUAL]
+    reference = outcomes(engine, last, [contestant(USUAL)])[USUAL]
     traffic = traffic_of(trace, bounds)
     left = list(contestants(traffic, trace.unit))
     limit = SLOWEST * reference.ns_per_operation
@@ -130,8 +130,8 @@ def advise(trace: Trace, bounds: Bounds, executor: Executor, objective: str = "c
     halving = True
     while halving:
         sample = sampled(trace, min(FIRST << len(rounds), LAST))
-        groups = 4 * executor.workers
-        turn = outcomes(executor, sample, left, limit=limit, groups=groups)
+        groups = 4 * engine.workers
+        turn = outcomes(engine, sample, left, limit=limit, groups=groups)
         candidates = measured(sample, [turn])
         ranked = _ranked(candidates, objective)
         limit = SLOWEST * min(candidate.cost for candidate in ranked)
@@ -142,7 +142,7 @@ def advise(trace: Trace, bounds: Bounds, executor: Executor, objective: str = "c
         left = [each.contestant for each in candidates if each.label in kept]
         dropped += [each for each in candidates if each.label not in kept]
         halving = len(half) > FINALISTS and sample.total < last.total
-    finalists = measured(last, in_turns(executor, last, left, limit))
+    finalists = measured(last, in_turns(engine, last, left, limit))
     advice = Advice(trace, bounds, objective, last, finalists, dropped, rounds)
     schemes = [candidate.contestant.name for candidate in advice.ranked]
     advice.program = program_of(trace, bounds, schemes)
@@ -150,7 +150,7 @@ def advise(trace: Trace, bounds: Bounds, executor: Executor, objective: str = "c
 
 
 def in_turns(
-    executor: Executor, sample: Sample, candidates: Sequence[Contestant], limit: float = math.inf
+    engine: Engine, sample: Sample, candidates: Sequence[Contestant], limit: float = math.inf
 ) -> list[dict[str, Outcome]]:
     """The outcomes of at least TURNS turns, which together measure at least SECONDS of CPU time.
 
@@ -159,7 +159,7 @@ def in_turns(
     turns: list[dict[str, Outcome]] = []
     seconds = 0.0
     while len(turns) < TURNS or seconds < SECONDS:
-        turns.append(outcomes(executor, sample, candidates, limit=limit))
+        turns.append(outcomes(engine, sample, candidates, limit=limit))
         seconds += sum(outcome.seconds for outcome in turns[-1].values())
         candidates = candidates[::-1]
     return turns

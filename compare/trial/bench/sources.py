@@ -8,7 +8,7 @@ from typing import Any
 
 from compare.traffic.tapes.description import Description
 from compare.traffic.tapes.profile import LONGEST, Profile, profile
-from compare.traffic.tapes.tape import Tape, count_ops
+from compare.traffic.tapes.tape import OP_COUNTS, Tape, count_ops
 from compare.traffic.tapes.trace import Trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.oracle.compiled import AgreementError
@@ -41,12 +41,12 @@ class Source:
 
 def trace_source(trace: Trace) -> Source:
     """A trace on disk. Loading raises TraceError, TapeError."""
-    totals = dict(trace.totals)
+    totals = trace.totals
     counts = {
-        "shards": len(trace.shards),
-        "operations": totals.pop("rows"),
-        **totals,
-        "id_space": max(shard.id_space for shard in trace.shards),
+        "shards": totals["shards"],
+        "operations": totals["rows"],
+        **{name: totals[name] for name in OP_COUNTS},
+        "id_space": totals["id_space"],
         "span": trace.span,
     }
 

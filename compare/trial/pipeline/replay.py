@@ -1,68 +1,72 @@
-"""Replay every shard of a trace through every timer, on an executor.
+"""Replay every shard of a trace through every timer.
 
-Operations are never sent to the executor. A part of the work reads its shard from the trace's
-files, once for several timers, and writes each shard replay to its own files. Finished shard
-replays are kept: a retried part or a rerun command continues with the rest.
+A shard is a stream of blocks, which is read once for several timers. The check is part of the
+replay, so an expiry need not be stored to be checked.
 """
 
-import fcntl
 import os
-import shutil
 import sys
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, replace
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from itertools import groupby, islice
+from functools import partial
+from itertools import chain, islice, tee
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from compare.base.executors import Executor, Stopped, Stopping, even_shares, until_stopping
+from compare.base.executors import even_shares
 from compare.base.files import (
     CANNOT_WRITE,
     MANIFEST,
     errors_as,
+    json_text,
     new_directory,
-    new_file,
     obstacle,
-    parents,
-    remove_leftovers,
-    write_json,
 )
 from compare.base.progress import progress
-from compare.spark.executor import executor
-from compare.traffic.tapes.tape import MAX_ROWS
+from compare.base.stages import SHARD, Batches, Engine, Here, Stage
+from compare.spark.engine import OnSpark, engine
+from compare.spark.places import dataset_path, is_far, new_run, read_description
+from compare.traffic.tapes.blocks import Tapes
+from compare.traffic.tapes.places import open_trace_at
+from compare.traffic.tapes.tape import MAX_ROWS, Tape, id_space_of
 from compare.traffic.tapes.trace import Trace, open_trace
 from compare.trial.bench.machine import surroundings
-from compare.trial.oracle.compiled import compile_check
+from compare.trial.oracle.compiled import Check, Rows, compile_check
 from compare.trial.pipeline.results import (
+    EXAMPLES,
     EXPIRIES,
+    EXPIRIES_IN,
     FORMAT,
-    REPLAYS,
+    OPTIONS,
     VERSION,
     Results,
     ResultsError,
-    ShardReplay,
     open_results,
-    outcome_table,
+    outcome_row,
+    parse_results,
     results_manifest,
-    timer_name,
+    send_own_timers,
+    timer_entries,
 )
+from compare.trial.pipeline.summarise import outcomes_of
 from compare.trial.replay.contestant import COMPILED, Contestant, contestant
 from compare.trial.replay.engine import (
     OPERATIONS_AT_ONCE,
     Batch,
     Buffers,
-    Rows,
     TimerOnShard,
     batches,
+    first_time,
 )
+from compare.trial.replay.engine import Rows as Fired
+from compare.trial.replay.loops import FIRED
 from compare.trial.results.store import SUMMARY
 from timers.kernels.jit import source_digest
 
@@ -70,14 +74,155 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 IDS_AT_ONCE = 1 << 21
-"""Maximum for a group: the ids of all its timers, plus OPERATIONS_AT_ONCE per timer. An id takes at
-most 60 bytes, so this is 120 MB."""
+"""Maximum for timers that read a shard together: the ids of all, plus OPERATIONS_AT_ONCE per timer.
+An id takes at most 60 bytes, so this is 120 MB."""
 
-_GROUPS = pa.schema([("shard", pa.int32()), ("timers", pa.list_(pa.int32()))])
-"""Timers, by number, that replay a shard together."""
+BLOCKS_AT_ONCE = 16
+"""Blocks that a timer replays in turn if several share them: 25 MB."""
 
-BATCHES_AT_ONCE = 16
-"""Batches that a timer replays in turn if several share them: one row group, 25 MB."""
+_ROWS_AT_ONCE = 1 << 16
+"""Expiries of a row."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a shard is replayed."""
+
+    unit: str
+    expiries: bool = True  # whether they are kept
+    drained: bool = True
+    counting: bool = False
+    checked: bool = False
+
+
+def stage(timers: Sequence[Contestant], options: Options) -> Stage:
+    """Turn blocks into expiries and outcomes of some timers."""
+    function = partial(_replayed, tuple(timers), options)
+    return Stage("replay", (SHARD,), ("block",), EXPIRIES, function)
+
+
+def _replayed(timers: Sequence[Contestant], options: Options, blocks: Batches) -> Batches:
+    """Replay one shard. Memory: some blocks, and the pending timers of all."""
+    first = next(blocks)
+    shard = first[SHARD][0].as_py()
+    tapes = Tapes("the trace", shard)
+    pieces, copies = tee(tapes.of(chain([first], blocks)))
+    remaining = zip(pieces, batches(copies), strict=True)
+    # A single timer replays each block while it is in the cache. Several take turns, but so rarely
+    # that it hardly matters that the others' timers are in the cache when a turn begins.
+    at_once = 1 if len(timers) == 1 else BLOCKS_AT_ONCE
+    running: list[_Running] = []
+    while turn := list(islice(remaining, at_once)):
+        if tapes.shard.rows > MAX_ROWS:
+            raise ResultsError(f"shard {shard} has more rows than a replay counts, {MAX_ROWS}")
+        if not running:
+            start = first_time(turn[0][0])
+            running = [_Running(timer, shard, start, options) for timer in timers]
+        for each in running:
+            for tape, batch in turn:
+                each.add(tape, batch)
+            yield from each.rows()
+        turn.clear()  # or there would be two turns while the next one is read
+    for each in running:
+        yield from each.finish()
+
+
+class _Running:
+    """A timer that replays a shard, its check, and the expiries that are not written yet."""
+
+    def __init__(self, timer: Contestant, shard: int, start: int, options: Options) -> None:
+        self._timer, self._shard, self._options = timer, shard, options
+        self._buffers = Buffers(0)
+        made = timer.new(options.unit, start, counting=options.counting)
+        # Processor time of this thread, because other threads run beside it.
+        self._running = TimerOnShard(made, self._buffers, self._take, time.thread_time)
+        self._check: Check | None = None
+        if options.checked:
+            rounding = timer.rounding(options.unit)
+            self._check = Check(rounding, shard, drained=options.drained, examples=EXAMPLES)
+        self._held: list[Fired] = []
+        self._pieces, self._block = 0, -1
+
+    def add(self, tape: Tape, batch: Batch) -> None:
+        """Run the operations of the next block."""
+        self._block += 1
+        self._buffers.reserve(id_space_of(tape))
+        if self._check is not None:
+            self._check.follow(tape)
+        self._running.add(batch)
+
+    def _take(self, rows: Fired) -> None:
+        if self._check is not None:
+            self._check.match(Rows(*(np.ascontiguousarray(rows[name]) for name in Rows._fields)))
+        if self._options.expiries:
+            self._held.append(rows.copy())  # they are overwritten
+
+    def rows(self, least: int = _ROWS_AT_ONCE) -> Batches:
+        """The expiries so far, unless they are fewer."""
+        if sum(map(len, self._held)) >= least:
+            rows = np.concatenate(self._held)
+            self._held.clear()
+            for begin in range(0, len(rows), _ROWS_AT_ONCE):
+                yield self._row(rows[begin : begin + _ROWS_AT_ONCE])
+
+    def finish(self) -> Batches:
+        """Let the timer end; the rest of the expiries, and the outcome."""
+        outcome = self._running.finish(drain_timer=self._options.drained)
+        check = None if self._check is None else self._check.finish()
+        yield from self.rows(1)
+        yield self._row(np.empty(0, FIRED), outcome_row(self._timer.engine, outcome, check))
+
+    def _row(self, rows: Fired, outcome: Mapping[str, Any] | None = None) -> pa.RecordBatch:
+        offsets = pa.array([0, len(rows)], pa.int32())
+        lists = [
+            pa.ListArray.from_arrays(offsets, np.ascontiguousarray(rows[name]))
+            for name in FIRED.names or ()
+        ]
+        keys = [self._shard, self._timer.label, self._pieces, self._block]
+        columns = [pa.array([key], EXPIRIES.types[k]) for k, key in enumerate(keys)]
+        self._pieces += 1
+        columns += [*lists, pa.array([outcome], EXPIRIES.field("outcome").type)]
+        return pa.RecordBatch.from_arrays(columns, schema=EXPIRIES)
+
+
+def groups_of(
+    timers: Sequence[Contestant], shards: int, id_space: int, workers: int
+) -> list[list[Contestant]]:
+    """Divide timers into groups that read a shard together.
+
+    There are at least two shard replays per worker if possible, and a group of several timers has
+    at most IDS_AT_ONCE ids. A timer without a kernel has its own group: it would delay the others.
+    """
+    together = [timer for timer in timers if timer.engine == COMPILED]
+    fitting = IDS_AT_ONCE // (id_space + OPERATIONS_AT_ONCE)
+    size = max(min(len(timers) * shards // (2 * workers), fitting), 1)
+    groups = [
+        [together[number] for number in share]
+        for share in even_shares(len(together), -(-len(together) // size))
+    ]
+    return groups + [[timer] for timer in timers if timer.engine != COMPILED]
+
+
+def replayed(
+    chosen: Engine,
+    blocks: Any,
+    timers: Sequence[Contestant],
+    options: Options,
+    shards: int,
+    id_space: int,
+) -> Any:
+    """The rows of an engine with the expiries and outcomes of all timers."""
+    groups = groups_of(timers, shards, id_space, chosen.workers)
+    return chosen.union(*(chosen.apply(stage(group, options), blocks) for group in groups))
+
+
+def compiled(timers: Sequence[Contestant], options: Options) -> None:
+    """Compile what a replay needs into the disk cache, where workers look."""
+    for timer in timers:
+        made = timer.new(options.unit, counting=options.counting)
+        TimerOnShard(made, Buffers(1), lambda rows: None).finish()
+    if options.checked:
+        compile_check()
 
 
 def replay_trace(
@@ -95,10 +240,10 @@ def replay_trace(
 ) -> Results:
     """Replay each shard of `trace` through each of `timers`, such as "hashed-wheel/tick=5ms".
 
-    The results are written to the directory `out`. If it holds the same replay, unfinished, that
-    replay is resumed; another replay is replaced only with `force`. The replay runs in this process
-    or, with `master` or `session`, on Spark. On a cluster both paths must be the same on every
-    machine.
+    The results are written to the directory `out` or, with Spark, to a URI or
+    `table:catalog.database.name`. If it holds the results of the same replay, these are returned;
+    those of another one are replaced only with `force`. The replay runs in this process or, with
+    `master` or `session`, on Spark.
 
     With `expiries`, everything that fires is stored, 24 bytes per expiry before compression;
     without it there are only outcomes, which cannot be verified. `drained` lets pending timers fire
@@ -106,139 +251,169 @@ def replay_trace(
     the compiled oracle checks the expiries of each shard replay as part of it, also those that are
     not stored; `verify.checked` returns what it has found.
 
-    Raises TimerError, with a message of one line.
+    Raises TimerError, with a message of one line; nothing is left behind.
     """
-    opened = trace if isinstance(trace, Trace) else open_trace(trace)
     contestants = [contestant(text) for text in timers]
-    for timer in contestants:
-        # Compile the timer into the disk cache, where workers look.
-        compiled = timer.new(opened.unit, counting=counting)
-        TimerOnShard(compiled, Buffers(1), lambda rows: None).finish()
-    if check:
-        compile_check()
-    options = {"expiries": expiries, "drained": drained, "counting": counting, "checked": check}
-    manifest = _manifest(opened, contestants, options)
-    path, allow = Path(out), [timer.name for timer in contestants]
-    if problem := obstacle(path.parent):
-        raise ResultsError(f"cannot write {path}: {problem}")
-    with parents(path), _locked(path, manifest, force):
-        stored = open_results(path, complete=False, allow=allow)
-        # The same manifest, but from the caller: what was read from a file is not sent to workers.
-        results = replace(stored, manifest=manifest)
-        manifest["made_by"] = stored.manifest["made_by"]
-        if todo := results.unfinished():
-            with executor(master, session) as runner:
-                manifest["made_by"] = _made_by(runner)
-                with errors_as(ResultsError, f"{CANNOT_WRITE} {path}"):
-                    write_json(path / MANIFEST, manifest)
-                _run(runner, results, todo)
-        if missing := results.unfinished():
-            raise ResultsError(
-                f"{len(missing)} outcomes were not written to {path}: can all machines write there?"
-            )
-        for stray in path.glob("*/*/.shard-*"):  # of tasks that were killed while writing
-            with suppress(OSError):
-                stray.unlink()
-        with errors_as(ResultsError, f"{CANNOT_WRITE} {path}"):
-            write_json(path / MANIFEST, manifest | {"complete": True})
-    return open_results(path, allow=allow)
+    check_labels(contestants)
+    allow = [timer.name for timer in contestants]
+    chosen_options = {"expiries": expiries, "drained": drained, "counting": counting}
+
+    def manifest_for(opened: Trace) -> dict[str, Any]:
+        options = Options(opened.unit, **chosen_options, checked=check)
+        return new_manifest(opened, contestants, options)
+
+    place = trace.place if isinstance(trace, Trace) else trace
+    near = None if is_far(place) else _near(trace)
+    if near is not None and not is_far(out):  # before Spark is started
+        if problem := obstacle(Path(out).parent):
+            raise ResultsError(f"cannot write {out}: {problem}")
+        if Path(out).exists() and _is_same(out, manifest_for(near), force):
+            return open_results(out, allow=allow)
+    with engine(master, session, [out, place]) as chosen:
+        opened = near or open_trace_at(chosen, place)
+        manifest = manifest_for(opened)
+        if is_far(out) and _is_same(out, manifest, force, chosen):
+            return open_results(out, allow=allow, engine=chosen)
+        _replay(chosen, opened, contestants, manifest, out, force)
+        return open_results(out, allow=allow, engine=chosen)
 
 
-def _manifest(
-    trace: Trace, contestants: Sequence[Contestant], options: Mapping[str, bool]
+def _near(trace: str | os.PathLike[str] | Trace) -> Trace:
+    return trace if isinstance(trace, Trace) else open_trace(trace)
+
+
+def _replay(
+    chosen: Here | OnSpark,
+    trace: Trace,
+    contestants: Sequence[Contestant],
+    manifest: dict[str, Any],
+    out: str | os.PathLike[str],
+    force: bool,
+) -> None:
+    options = Options(trace.unit, **{name: manifest[name] for name in OPTIONS})
+    compiled(contestants, options)
+    manifest["made_by"] = made_by(chosen)
+    send_own_timers(contestants, chosen)
+    shards, id_space = trace.totals["shards"], trace.totals["id_space"]
+    blocks = chosen.read(trace.blocks, shards)
+    rows = replayed(chosen, blocks, contestants, options, shards, id_space)
+    text = f"replay: {shards} shards x {len(contestants)} timers"
+    with (
+        _new_results(chosen, out, manifest, trace, force=force) as path,
+        progress("replay", chosen.tasks),
+    ):
+        chosen.write(rows, path, text)
+
+
+def new_manifest(
+    trace: Trace, contestants: Sequence[Contestant], options: Options
 ) -> dict[str, Any]:
+    """The manifest of a replay."""
+    chosen = asdict(options)
+    place = trace.place if is_far(trace.place) else str(trace.path.resolve())
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "unit": chosen.pop("unit"),
+        "source": trace.source,
+        "trace": {"path": place, "digest": trace.manifest_digest},
+        "timers": timer_entries(contestants),
+        "shards": trace.totals["shards"],
+        **chosen,
+        "code": source_digest("compare"),
+        "made_by": {},
+        "run": f"run-{uuid.uuid4().hex}",
+    }
+
+
+def check_labels(contestants: Sequence[Contestant]) -> None:
+    """Raise ResultsError if there is no timer, or one is given twice."""
     if not contestants:
         raise ResultsError("nothing to replay: name at least one timer")
     labels = [timer.label for timer in contestants]
     for label in labels:
         if labels.count(label) > 1:
             raise ResultsError(f"timer {label} is given {labels.count(label)} times")
-    for number, shard in enumerate(trace.shards):
-        if shard.rows > MAX_ROWS:
-            raise ResultsError(
-                f"shard {number} of {trace.path} has {shard.rows} rows; the maximum is {MAX_ROWS}"
-            )
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "unit": trace.unit,
-        "source": trace.source,
-        "trace": {"path": str(trace.path.resolve()), "digest": trace.manifest_digest},
-        "timers": [asdict(timer) for timer in contestants],
-        "shards": len(trace.shards),
-        **options,
-        "code": source_digest("compare"),
-        "made_by": {},
-        "complete": False,
-    }
 
 
-def _made_by(runner: Executor) -> dict[str, Any]:
+def made_by(chosen: Engine) -> dict[str, Any]:
+    """The entry `made_by` of a manifest."""
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         **surroundings(),
-        **runner.made_by,
+        **chosen.made_by,
     }
 
 
 @contextmanager
-def _locked(path: Path, manifest: dict[str, Any], force: bool) -> Iterator[None]:
-    """Create the directory of the results or resume its replay, and lock it.
+def _new_results(
+    engine: Any,
+    out: str | os.PathLike[str],
+    manifest: Mapping[str, Any],
+    trace: Trace,
+    *,
+    force: bool,
+) -> Iterator[str]:
+    """Yield the path of the dataset of expiries, which the block writes.
 
-    The lock ends with the process. If the block fails before a shard replay is finished, a new
-    directory is removed.
+    The results are seen complete or not at all. Raises ResultsError, PipelineError.
     """
-    with errors_as(ResultsError, f"{CANNOT_WRITE} {path}"):
-        is_new = _prepare(path, manifest, force)
-    try:
-        with _lock(path):
-            yield
-    except BaseException:
-        if is_new and not any(path.glob("outcomes/*/shard-*.parquet")):
-            shutil.rmtree(path, ignore_errors=True)
-        raise
+
+    def complete(path: str) -> str:
+        outcomes_of(Results(path, manifest, trace), engine)  # nothing is missing
+        return json_text(manifest)
+
+    if is_far(out):
+
+        def run_of(text: str) -> str:
+            return str(parse_results(text, str(out))["run"])
+
+        place, session = str(out), engine.session
+        with new_run(session, place, ResultsError, force=force, run_of=run_of) as new:
+            new.run = manifest["run"]
+            yield new.dataset(EXPIRIES_IN)
+            new.describe(complete(place))
+        return
+    with (
+        errors_as(ResultsError, f"{CANNOT_WRITE} {out}"),
+        new_directory(out, replace=force) as directory,
+    ):
+        path = Path(dataset_path(directory, manifest["run"], EXPIRIES_IN))
+        path.mkdir(parents=True)
+        yield str(path)
+        (directory / MANIFEST).write_text(complete(str(directory)), encoding="utf-8")
 
 
-def _prepare(path: Path, manifest: dict[str, Any], force: bool) -> bool:
-    """Create the directory unless it holds the same replay; return whether it was created."""
-    exists = path.exists()
-    if exists:
-        existing = results_manifest(path)
-        differences = [
-            f"{_DESCRIPTIONS.get(name, name)} differs"
-            for name, value in manifest.items()
-            if name not in ("complete", "made_by") and existing.get(name) != value
-        ]
-        if not differences:
-            _make_directories(path, manifest)  # in case some are lost
-            return False
-        if not force:
-            raise ResultsError(
-                f"{path} has results of another replay ({differences[0]}); choose another path, or"
-                " pass --force to replace them"
-            )
-        remove_leftovers(path)
-        if others := {entry.name for entry in path.iterdir()} - ENTRIES:
-            raise ResultsError(
-                f"{path} contains {min(others)}, which would be deleted; choose another path"
-            )
-        with _lock(path):
-            pass  # no other process is writing to it
-    with new_directory(path, replace=exists) as unfinished:
-        _make_directories(unfinished, manifest)
-        write_json(unfinished / MANIFEST, manifest)
-    return True
+def _is_same(
+    place: str | os.PathLike[str], manifest: Mapping[str, Any], force: bool, engine: Any = None
+) -> bool:
+    """Whether a place holds the results of this replay. Raises ResultsError if it holds anything
+    else that may not be replaced.
+    """
+    path = os.fspath(place)
+    if engine is not None and read_description(engine.session, path) is None:
+        return False
+    existing = results_manifest(path, engine)
+    differences = [
+        f"{_DESCRIPTIONS.get(name, name)} differs"
+        for name, value in manifest.items()
+        if name not in ("made_by", "run") and existing.get(name) != value
+    ]
+    if not differences:
+        return True
+    if not force:
+        raise ResultsError(
+            f"{path} has results of another replay ({differences[0]}); choose another path, or pass"
+            " --force to replace them"
+        )
+    names = set() if is_far(path) else {entry.name for entry in Path(path).iterdir()}
+    if others := names - {MANIFEST, SUMMARY, existing["run"]}:
+        raise ResultsError(
+            f"{path} contains {min(others)}, which would be deleted; choose another path"
+        )
+    return False
 
-
-def _make_directories(path: Path, manifest: Mapping[str, Any]) -> None:
-    for kind in ("outcomes", *(["expiries"] if manifest["expiries"] else [])):
-        for timer in range(len(manifest["timers"])):
-            (path / kind / timer_name(timer)).mkdir(parents=True, exist_ok=True)
-
-
-ENTRIES = {MANIFEST, "outcomes", "expiries", SUMMARY, ".lock"}
-"""The entries of a directory of results."""
 
 _DESCRIPTIONS = {
     "timers": "the list of timers",
@@ -247,151 +422,4 @@ _DESCRIPTIONS = {
     "drained": "whether timers are drained",
     "counting": "whether work is counted",
     "checked": "whether expiries are checked",
-}
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    with (path / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ResultsError(f"another replay is writing to {path}") from None
-        yield
-
-
-def _run(runner: Executor, results: Results, todo: Sequence[ShardReplay]) -> None:
-    entries = results.trace.shards
-    rows = sum(entries[replay.shard].rows for replay in todo)
-    loops = {n for n, timer in enumerate(results.contestants) if timer.engine != COMPILED}
-    groups = groups_of(todo, [entry.id_space for entry in entries], runner.workers, alone=loops)
-    results.send_own_timers(runner)
-
-    def replay(tasks: pa.RecordBatch, stopping: Stopping) -> Iterator[pa.RecordBatch]:
-        for task in tasks.to_pylist():
-            done = [ShardReplay(timer, task["shard"]) for timer in task["timers"]]
-            replay_side_by_side(results, done, stopping)
-            yield pa.RecordBatch.from_pylist([each._asdict() for each in done], REPLAYS)
-
-    def rows_done() -> int:
-        return sum(entries[replay.shard].rows for replay in filter(results.is_finished, todo))
-
-    tasks = [
-        {"shard": group[0].shard, "timers": [each.timer for each in group]} for group in groups
-    ]
-    text = f"replay: {len(entries)} shards x {len(results.contestants)} timers"
-    with progress("replay", runner.tasks, rows, rows_done):
-        runner.map(pa.Table.from_pylist(tasks, _GROUPS), replay, REPLAYS, text)
-
-
-def groups_of(
-    replays: Sequence[ShardReplay],
-    id_spaces: Sequence[int],
-    workers: int,
-    *,
-    alone: Container[int] = (),
-) -> list[list[ShardReplay]]:
-    """Divide shard replays into groups that read a shard together.
-
-    `replays` is ordered by shard. There are at least four groups per worker if possible, and a
-    group of several timers has at most IDS_AT_ONCE ids. Each of the timers `alone` has its own
-    group: without a kernel it would delay the results of the others.
-    """
-    share_of_worker = len(replays) // (4 * workers)
-    groups = []
-    for shard, grouped in groupby(replays, lambda replay: replay.shard):
-        of_shard = list(grouped)
-        together = [replay for replay in of_shard if replay.timer not in alone]
-        fitting = IDS_AT_ONCE // (id_spaces[shard] + OPERATIONS_AT_ONCE)
-        size = max(min(share_of_worker, fitting), 1)
-        for share in even_shares(len(together), -(-len(together) // size)):
-            groups.append([together[number] for number in share])
-        groups += [[replay] for replay in of_shard if replay.timer in alone]
-    return groups
-
-
-# ---- a shard
-
-
-def replay_side_by_side(
-    results: Results, replays: Sequence[ShardReplay], stopping: Stopping
-) -> None:
-    """Replay one shard through several timers, and write their files.
-
-    The shard is read once for all timers; finished replays are skipped. Memory: a row group, and
-    the pending timers of all.
-    """
-    shard = replays[0].shard
-    # Spark may retry a task that has finished some of its replays.
-    todo = [replay for replay in replays if not results.is_finished(replay)]
-    # A single timer replays each batch while it is in the cache. Several take turns, but so rarely
-    # that it hardly matters that the others' timers are in the cache when a turn begins.
-    at_once = 1 if len(todo) == 1 else BATCHES_AT_ONCE
-    with errors_as(ResultsError, f"{CANNOT_WRITE} to {results.path}"), ExitStack() as stack:
-        adding = [stack.enter_context(_running(results, replay, stopping)) for replay in todo]
-        pieces = until_stopping(results.trace.pieces(shard), stopping) if todo else ()
-        remaining = batches(pieces)
-        while turn := list(islice(remaining, at_once)):
-            for add in adding:
-                for batch in turn:
-                    add(batch)
-            turn.clear()  # or there would be two row groups while the next one is read
-
-
-@contextmanager
-def _running(
-    results: Results, replay: ShardReplay, stopping: Stopping
-) -> Iterator[Callable[[Batch], None]]:
-    """Yield a function to call with each batch; the files are complete after the block."""
-    manifest, trace = results.manifest, results.trace
-    shard, replayed = trace.shards[replay.shard], results.contestants[replay.timer]
-    timer = replayed.new(trace.unit, shard.first_time or 0, counting=manifest["counting"])
-    with _expiries_path(results, replay) as path:
-        with ExitStack() as writing:
-            writer = None
-            if path is not None:
-                writer = writing.enter_context(pq.ParquetWriter(path, EXPIRIES, **_WRITING))
-
-            def write(rows: Rows) -> None:
-                if stopping():
-                    raise Stopped
-                if writer is not None:  # a row group of its own, while the rows are in the cache
-                    columns = [np.ascontiguousarray(rows[name]) for name in EXPIRIES.names]
-                    writer.write_batch(pa.record_batch(columns, schema=EXPIRIES))
-
-            # Processor time of this thread, because other threads run beside it.
-            running = TimerOnShard(timer, Buffers(shard.id_space), write, time.thread_time)
-            yield running.add
-            outcome = running.finish(drain_timer=manifest["drained"])
-        check = None
-        if manifest["checked"]:
-            rounding = replayed.rounding(trace.unit)
-            check = results.check(replay, rounding, expiries=path, stopping=stopping)
-    table = outcome_table(*replay, replayed.engine, outcome, check)
-    with new_file(results.outcome_file(*replay)) as path:
-        pq.write_table(table, path, write_page_checksum=True)
-
-
-@contextmanager
-def _expiries_path(results: Results, replay: ShardReplay) -> Iterator[Path | None]:
-    """Yield where the expiries are written: a file of the results, or one that is checked only."""
-    if results.manifest["expiries"]:
-        with new_file(results.expiries_file(*replay)) as path:
-            yield path
-    elif results.manifest["checked"]:
-        outcome = results.outcome_file(*replay)
-        with NamedTemporaryFile(prefix=f".{outcome.stem}.", dir=outcome.parent) as file:
-            yield Path(file.name)
-    else:
-        yield None
-
-
-_WRITING: dict[str, Any] = {
-    # Values differ little from row to row. Stored as differences, the expiries of 50 million exact
-    # timers take 2.9 bytes each; adding zstd would make that 2.8, but takes a fifth more time.
-    "compression": "none",
-    "use_dictionary": False,
-    "column_encoding": dict.fromkeys(EXPIRIES.names, "DELTA_BINARY_PACKED"),
-    "write_page_checksum": True,
-    "write_statistics": False,  # no query uses them
 }

@@ -1,61 +1,63 @@
 """Results of replaying a trace through several timers, on disk.
 
-    RESULTS/manifest.json
-    RESULTS/outcomes/timer-000/shard-00000.parquet   one row, written last: the replay is finished
-    RESULTS/expiries/timer-000/shard-00000.parquet   what fired, in order of delivery; optional
+    RESULTS/manifest.json                     the description
+    RESULTS/RUN/expiries/part-00000.parquet   what fired, and the outcomes
+    RESULTS/summary/                          a stored run; see `summarise`
 
-A shard replay is one shard replayed through one timer. The manifest has the timers' names and
-settings. docs/pipeline.md explains the columns.
+docs/pipeline.md explains the columns.
 """
 
 import os
+import re
 import shlex
 import sys
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from compare.base.executors import Executor, Stopping, never_stopping, until_stopping
-from compare.base.files import MANIFEST, open_parquet, read_manifest
-from compare.base.records import arrow_type, record_of, row_of
-from compare.traffic.tapes.tape import Tape
-from compare.traffic.tapes.trace import Trace, columns_text, open_trace, shard_name
-from compare.trial.oracle.compiled import Check, Rows
-from compare.trial.oracle.mismatches import Verified, combined
+from compare.base.datasets import Dataset
+from compare.base.files import MANIFEST, manifest_text, parse_manifest
+from compare.base.records import arrow_type, row_of
+from compare.base.stages import SHARD, Engine
+from compare.spark.places import dataset_path, is_far, read_description
+from compare.traffic.tapes.places import open_trace_at
+from compare.traffic.tapes.trace import Trace
+from compare.trial.oracle.mismatches import Verified
 from compare.trial.replay.contestant import Contestant, contestant
 from compare.trial.replay.loops import FIRED
-from compare.trial.replay.outcome import Outcome, outcome_of, stored_columns
+from compare.trial.replay.outcome import Outcome, stored_columns
 from timers.errors import TimerError
-from timers.rounding import AnyRounding
 
 FORMAT = "wheelwork-results"
-VERSION = 4
+VERSION = 5
+EXPIRIES_IN = "expiries"
 
-EXPIRIES = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in FIRED.names or ()])
-"""`operation` is the row of the shard's tape that last armed the timer."""
+OUTCOME = pa.struct([("engine", pa.string()), *stored_columns(), ("check", arrow_type(Verified))])
+"""The outcome of one shard replayed through one timer; see docs/pipeline.md."""
+
+_LISTS = [(name, pa.list_(pa.int64())) for name in FIRED.names or ()]
+EXPIRIES = pa.schema(
+    [
+        (SHARD, pa.int32()),
+        ("contestant", pa.string()),
+        ("piece", pa.int32()),
+        ("block", pa.int32()),
+        *_LISTS,
+        ("outcome", OUTCOME),
+    ]
+)
+"""Expiries of a timer in a shard, in order of delivery. `piece` counts from 0. `block` is the last
+block of the trace before they were delivered. `operation` is the row of the shard's tape that last
+armed the timer. Only the last piece has the outcome."""
+
+KEY = (SHARD, "contestant", "piece")
 
 OPTIONS = ("expiries", "drained", "counting", "checked")
 """The options of a replay in its manifest; see `replay_trace`."""
-
-_ROWS_AT_ONCE = 1 << 18
-
-OUTCOMES = pa.schema(
-    [
-        ("timer", pa.int32()),
-        ("shard", pa.int32()),
-        ("engine", pa.string()),
-        *stored_columns(),
-        ("check", arrow_type(Verified)),
-    ]
-)
-"""A row for each shard replay; see docs/pipeline.md."""
 
 EXAMPLES = 5
 """Mismatches of each kind that are listed."""
@@ -65,244 +67,130 @@ class ResultsError(TimerError, ValueError):
     """Results cannot be read, written or verified. The message is one line."""
 
 
-class ShardReplay(NamedTuple):
-    """One shard replayed through one timer, both by number."""
+def outcome_row(engine: str, outcome: Outcome, check: Verified | None) -> dict[str, Any]:
+    """The column `outcome`."""
+    found = None if check is None else row_of(check)
+    return {"engine": engine, **outcome.stored(), "check": found}
 
-    timer: int
-    shard: int
 
-
-REPLAYS = pa.schema([(name, pa.int32()) for name in ShardReplay._fields])
-"""Shard replays as rows."""
+def expiries_dataset(path: str) -> Dataset:
+    """The dataset of expiries in a directory."""
+    return Dataset(path, EXPIRIES, KEY, ResultsError)
 
 
 @dataclass(frozen=True)
 class Results:
-    """Open results, complete or not."""
+    """Open results, in a directory or at a place of Spark."""
 
-    path: Path
+    place: str  #: a directory, or a URI or table of Spark
     manifest: Mapping[str, Any]
     trace: Trace
 
-    def __reduce__(self) -> Any:
-        """Pickle an absolute path: a worker may have another working directory."""
-        return Results, (self.path.resolve(), self.manifest, self.trace)
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return Path(self.place)
 
     @cached_property
     def contestants(self) -> tuple[Contestant, ...]:
         """The timers of the replay."""
-        return tuple(Contestant(**timer) for timer in self.manifest["timers"])
+        return contestants_of(self.manifest)
 
-    @property
-    def complete(self) -> bool:
-        """Whether every shard replay is finished."""
-        return bool(self.manifest["complete"])
-
-    def outcome_file(self, timer: int, shard: int) -> Path:
-        """The outcome of a shard replay; the file exists once the replay is finished."""
-        return self.path / "outcomes" / timer_name(timer) / shard_name(shard)
-
-    def expiries_file(self, timer: int, shard: int) -> Path:
-        """The expiries of a shard replay, if they are kept."""
-        return self.path / "expiries" / timer_name(timer) / shard_name(shard)
-
-    def replays(self) -> Iterator[ShardReplay]:
-        """All shard replays, ordered by shard, so that neighbours can be replayed together."""
-        for shard in range(len(self.trace.shards)):
-            for timer in range(len(self.manifest["timers"])):
-                yield ShardReplay(timer, shard)
-
-    def unfinished(self) -> list[ShardReplay]:
-        """The shard replays that have no outcome yet, or whose expiries are missing."""
-        return [replay for replay in self.replays() if not self.is_finished(replay)]
-
-    def is_finished(self, replay: ShardReplay) -> bool:
-        """Whether a shard replay has its files."""
-        kept = self.manifest["expiries"]
-        return self.outcome_file(*replay).exists() and (
-            not kept or self.expiries_file(*replay).exists()
-        )
-
-    def read_outcomes(self) -> pa.Table:
-        """All outcomes, of schema OUTCOMES, ordered by timer and shard.
-
-        Raises ResultsError for a damaged file.
-        """
-        tables = []
-        for timer, shard in sorted(self.replays()):
-            path = self.outcome_file(timer, shard)
-            with open_parquet(path, ResultsError) as file:
-                table = file.read()
-            if not table.schema.equals(OUTCOMES) or table.select(
-                ["timer", "shard"]
-            ).to_pylist() != [{"timer": timer, "shard": shard}]:
-                raise ResultsError(
-                    f"{path} is not the outcome of a replay; remove it and rerun the replay"
-                )
-            tables.append(table)
-        return pa.concat_tables(tables)
-
-    def outcomes(self) -> list[list[Outcome]]:
-        """The outcomes of each timer, by shard. Raises ResultsError."""
-        outcomes: list[list[Outcome]] = [[] for _ in self.contestants]
-        for row in self.read_outcomes().to_pylist():
-            outcomes[row["timer"]].append(outcome_of(row))
-        return outcomes
-
-    def verified(self) -> list[Verified]:
-        """The comparison of each timer with the oracle, if the replay has made it.
-
-        Raises ResultsError.
-        """
-        rows = self.read_outcomes().select(["timer", "check"]).to_pylist()
-        checks: list[list[Verified]] = [[] for _ in self.contestants]
-        for row in rows:
-            if row["check"] is None:
-                raise ResultsError(f"{self.path} was not checked during the replay")
-            checks[row["timer"]].append(record_of(Verified, row["check"]))
-        return [combined(parts, EXAMPLES) for parts in checks]
-
-    def check(
-        self,
-        replay: ShardReplay,
-        rounding: AnyRounding,
-        *,
-        expiries: Path | None = None,
-        examples: int = EXAMPLES,
-        stopping: Stopping = never_stopping,
-    ) -> Verified:
-        """Compare the expiries of a shard replay with those that the compiled oracle expects.
-
-        `expiries` is a file of them, if it is not in its place yet.
-        """
-        drained = self.manifest["drained"]
-        check = Check(rounding, replay.shard, drained=drained, examples=examples)
-
-        def pieces() -> Iterator[Tape]:
-            return until_stopping(self.trace.pieces(replay.shard), stopping)
-
-        remaining, now = pieces(), -1
-        # Expiries are in order, so a timer has its row soon after it is due.
-        for rows in read_expiries(expiries or self.expiries_file(*replay)):
-            while now < rows.fired_at[-1] and (piece := next(remaining, None)) is not None:
-                check.follow(piece)
-                now = int(piece.time[-1])
-            check.match(rows)
-        for piece in remaining:
-            check.follow(piece)
-        return check.finish(pieces)
-
-    def send_own_timers(self, runner: Executor) -> None:
-        """Send the modules of users' own timers to the workers, if they are single files."""
-        own = [timer for timer in self.contestants if ":" in timer.name]
-        for module in {timer.timer_class.__module__ for timer in own}:
-            file = getattr(sys.modules[module], "__file__", None)
-            if file and "." not in module:
-                runner.send_module(file)
+    @cached_property
+    def expiries(self) -> Dataset:
+        """The dataset of expiries and outcomes."""
+        return expiries_dataset(dataset_path(self.place, self.manifest["run"], EXPIRIES_IN))
 
 
-def outcome_table(
-    timer: int, shard: int, engine: str, outcome: Outcome, check: Verified | None
-) -> pa.Table:
-    """Return a table of one row, of schema OUTCOMES."""
-    row = {
-        "timer": timer,
-        "shard": shard,
-        "engine": engine,
-        **outcome.stored(),
-        "check": None if check is None else row_of(check),
-    }
-    return pa.Table.from_pylist([row], schema=OUTCOMES)
+def contestants_of(manifest: Mapping[str, Any]) -> tuple[Contestant, ...]:
+    """The timers of a manifest."""
+    return tuple(Contestant(**timer) for timer in manifest["timers"])
 
 
-@contextmanager
-def open_expiries(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a file of expiries and check its columns. Raises ResultsError if it cannot be read."""
-    with open_parquet(path, ResultsError) as file:
-        types = {field.name: field.type for field in file.schema_arrow}
-        if any(types.get(field.name) != field.type for field in EXPIRIES):
-            raise ResultsError(
-                f"{path} has the columns ({columns_text(file.schema_arrow)}); expiries have"
-                f" ({columns_text(EXPIRIES)})"
-            )
-        yield file
-
-
-def read_expiries(path: Path) -> Iterator[Rows]:
-    """Read a file of expiries, piece by piece. Raises ResultsError."""
-    with open_expiries(path) as file:
-        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=list(Rows._fields)):
-            for name in Rows._fields:
-                if batch.column(name).null_count:
-                    raise ResultsError(f"{path} has a row without {name}")
-            # Arrow's memory is read-only, which is another type to jitted code: copy it.
-            yield Rows(*(np.array(batch.column(name).to_numpy()) for name in Rows._fields))
-
-
-def timer_name(timer: int) -> str:
-    """Return the name of the directory of a timer's files."""
-    return f"timer-{timer:03d}"
+def send_own_timers(timers: Collection[Contestant], engine: Engine) -> None:
+    """Send the modules of users' own timers to the workers, if they are single files."""
+    own = [timer for timer in timers if ":" in timer.name]
+    for module in {timer.timer_class.__module__ for timer in own}:
+        file = getattr(sys.modules[module], "__file__", None)
+        if file and "." not in module:
+            engine.send_module(file)
 
 
 def open_results(
-    path: str | os.PathLike[str], *, complete: bool = True, allow: Collection[str] = ()
+    path: str | os.PathLike[str], *, allow: Collection[str] = (), engine: Any = None
 ) -> Results:
     """Open the results in the directory `path`, and their trace.
+
+    A place that only Spark reads needs its engine, an `OnSpark`.
 
     Results may name classes of anybody, and an import runs their modules. Only those in `allow`,
     each as `module:Class`, are imported.
 
     Raises ResultsError for a path that does not exist or does not hold results, a damaged manifest,
-    a class that is not allowed, a trace that has moved or changed and, with `complete`, for an
-    unfinished replay.
+    a class that is not allowed, and a trace that has moved or changed.
     """
-    path = Path(path)
-    manifest = results_manifest(path)
-    _check_timers(path, manifest, allow)
+    place = os.fspath(path)
+    manifest = results_manifest(place, engine)
+    check_timers(place, manifest, allow)
     try:
-        trace = open_trace(manifest["trace"]["path"])
+        trace = open_trace_at(engine, manifest["trace"]["path"])
     except TimerError as error:
         raise ResultsError(f"the trace of {path} cannot be opened: {error}") from None
     if trace.manifest_digest != manifest["trace"]["digest"]:
-        raise ResultsError(f"{trace.path} is not the trace that was replayed for {path}")
-    results = Results(path, manifest, trace)
-    if complete and not results.complete:
-        total, missing = len(list(results.replays())), len(results.unfinished())
-        raise ResultsError(
-            f"{path} is not complete: {missing} of {total} shard replays are missing; rerun the"
-            " replay to resume it"
-        )
-    return results
+        raise ResultsError(f"{trace.place} is not the trace that was replayed for {path}")
+    return Results(place, manifest, trace)
 
 
-def _check_timers(path: Path, manifest: Mapping[str, Any], allow: Collection[str]) -> None:
+def check_timers(place: str, manifest: Mapping[str, Any], allow: Collection[str]) -> None:
     """Raise ResultsError for a class that is not allowed, then for invalid parameters."""
-    timers = [Contestant(**timer) for timer in manifest["timers"]]
+    timers = contestants_of(manifest)
     for timer in timers:
         if ":" in timer.name and timer.name not in allow:
             raise ResultsError(
-                f"{path} names {timer.name!r}, a class that is not part of this package; its module"
-                f" runs only with --allow {shlex.quote(timer.name)}"
+                f"{place} names {timer.name!r}, a class that is not part of this package; its"
+                f" module runs only with --allow {shlex.quote(timer.name)}"
             )
     try:
         for timer in timers:
             contestant(timer.label)
     except TimerError as error:
-        raise ResultsError(f"{path / MANIFEST}: {error}") from None
+        raise ResultsError(f"{place}: {error}") from None
 
 
-def results_manifest(path: Path) -> dict[str, Any]:
-    """Read the manifest of the results in `path`. Raises ResultsError."""
-    flags = dict.fromkeys((*OPTIONS, "complete"), bool)
-    entries = {"trace": dict, "timers": list, "made_by": dict, **flags}
-    manifest = read_manifest(path, "a stored replay", FORMAT, VERSION, entries, ResultsError)
+def results_manifest(place: str, engine: Any = None) -> dict[str, Any]:
+    """Read the manifest of the results at a place; see `open_results`. Raises ResultsError."""
+    if not is_far(place):
+        text = manifest_text(Path(place), "a stored replay", ResultsError)
+        return parse_results(text, str(Path(place, MANIFEST)))
+    if engine is None:
+        raise ResultsError(f"{place} can be read by Spark alone")
+    description = read_description(engine.session, place)
+    if description is None:
+        raise ResultsError(f"{place} is not a stored replay, or does not exist")
+    return parse_results(description, place)
+
+
+def parse_results(text: str, place: str) -> dict[str, Any]:
+    """Read a manifest of results. Raises ResultsError."""
+    flags: dict[str, type] = dict.fromkeys(OPTIONS, bool)
+    entries = {"trace": dict, "timers": list, "made_by": dict, "run": str, **flags}
+    manifest = parse_manifest(
+        text, place, "a stored replay", FORMAT, VERSION, entries, ResultsError
+    )
     keys = {field.name for field in fields(Contestant)}
     for timer in manifest["timers"]:
         is_complete = isinstance(timer, dict) and timer.keys() == keys
         if not (
             is_complete and isinstance(timer["name"], str) and isinstance(timer["settings"], dict)
         ):
-            raise ResultsError(f"{path / MANIFEST}: each of timers must have a name and settings")
+            raise ResultsError(f"{place}: each of timers must have a name and settings")
     if not {"path", "digest"} <= manifest["trace"].keys():
-        raise ResultsError(f"{path / MANIFEST}: trace must have a path and a digest")
+        raise ResultsError(f"{place}: trace must have a path and a digest")
+    if not re.fullmatch(r"run-[0-9a-f]+", manifest["run"]):
+        raise ResultsError(f"{place}: run {manifest['run']!r} is not the name of a run")
     return manifest
+
+
+def timer_entries(timers: Collection[Contestant]) -> list[dict[str, Any]]:
+    """The entry `timers` of a manifest."""
+    return [asdict(timer) for timer in timers]

@@ -6,14 +6,33 @@ an operation are the shards, each replayed once.
 """
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from compare.base.files import CANNOT_WRITE, MANIFEST, errors_as, has_format, new_directory
 from compare.base.quantiles import QUANTILES
-from compare.trial.pipeline.results import OPTIONS, Results, ResultsError, open_results
-from compare.trial.replay.outcome import Outcome
+from compare.base.records import record_of
+from compare.base.stages import SHARD, Batches, Engine, Here, Stage
+from compare.spark.engine import engine
+from compare.spark.places import is_far
+from compare.traffic.tapes.trace import About
+from compare.trial.oracle.mismatches import Verified, combined
+from compare.trial.pipeline.results import (
+    EXAMPLES,
+    OPTIONS,
+    OUTCOME,
+    Results,
+    ResultsError,
+    contestants_of,
+    open_results,
+    outcome_row,
+)
+from compare.trial.replay.outcome import Outcome, outcome_of
 from compare.trial.results.schema import Row, rows_of
 from compare.trial.results.store import (
     FORMAT,
@@ -26,17 +45,88 @@ from compare.trial.results.store import (
 )
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from compare.trial.pipeline.verify import Verification
 
-_CHECKED = {
-    "compiled": "every expiry, by the compiled oracle, as part of the replay",
-    "sql": "every expiry, by joins in Spark SQL",
-}
-"""By method of the check."""
+_CHECKED = "every expiry, by the compiled oracle, as part of the replay"
 _NOT_CHECKED = (
     "not by this report; `wheelwork verify RESULTS` checks every expiry of replayed results against"
     " the oracle"
 )
+
+SUMMARIES = pa.schema(
+    [
+        ("contestant", pa.string()),
+        ("shards", pa.int32()),
+        ("outcome", OUTCOME),
+        ("samples", pa.list_(pa.float64())),
+    ]
+)
+"""The outcomes of a timer, added, and the ns per operation of each shard."""
+
+
+def stage(shards: int | None = None) -> Stage:
+    """Turn outcomes into a row for each timer. If the number of shards is known, it is checked."""
+    return Stage("summarise", ("contestant",), (SHARD,), SUMMARIES, partial(_added, shards))
+
+
+def _added(shards: int | None, rows: Batches) -> Batches:
+    label, kind, total, samples = "", "", Outcome(), list[float]()
+    checks: list[Verified] = []
+    for batch in rows:
+        for row in batch.to_pylist():
+            label, kind = row["contestant"], row["outcome"]["engine"]
+            if row[SHARD] != len(samples):
+                problem = "twice" if row[SHARD] < len(samples) else f"without {len(samples)}"
+                raise ResultsError(f"the outcomes of {label} have shard {row[SHARD]} {problem}")
+            outcome = outcome_of(row["outcome"])
+            total += outcome
+            samples.append(outcome.ns_per_operation)
+            if row["outcome"]["check"] is not None:
+                checks.append(record_of(Verified, row["outcome"]["check"]))
+    if shards not in (None, len(samples)):
+        raise ResultsError(f"{label} has outcomes of {len(samples)} of {shards} shards")
+    check = combined(checks, EXAMPLES) if len(checks) == len(samples) else None
+    added = outcome_row(kind, total, check)
+    row = {"contestant": label, "shards": len(samples), "outcome": added, "samples": samples}
+    yield pa.RecordBatch.from_pylist([row], SUMMARIES)
+
+
+@dataclass(frozen=True)
+class Added:
+    """The outcomes of a timer over all shards."""
+
+    label: str
+    outcome: Outcome
+    check: Verified | None
+    samples: Sequence[float]  # ns per operation, by shard
+
+
+def added(summaries: pa.Table, labels: Sequence[str]) -> list[Added]:
+    """Rows of SUMMARIES as objects, in the order of these labels. Raises ResultsError."""
+    rows = {row["contestant"]: row for row in summaries.to_pylist()}
+    if rows.keys() != set(labels):
+        raise ResultsError(f"there are outcomes of {', '.join(sorted(rows)) or 'no timer'}")
+    found = []
+    for label in labels:
+        row = rows[label]
+        check = row["outcome"]["check"]
+        verified = None if check is None else record_of(Verified, check)
+        found.append(Added(label, outcome_of(row["outcome"]), verified, row["samples"]))
+    return found
+
+
+def outcomes_of(results: Results, chosen: Engine | None = None) -> list[Added]:
+    """The outcomes of each timer, in the order of the manifest. Raises ResultsError.
+
+    The default engine is that of this process.
+    """
+    chosen, shards = chosen or Here(), results.trace.totals["shards"]
+    outcomes = chosen.values(results.expiries, "outcome", shards)
+    text = f"summarise: {shards} shards x {len(results.contestants)} timers"
+    table = chosen.collect(chosen.apply(stage(shards), outcomes), text)
+    return added(table, [timer.label for timer in results.contestants])
 
 
 def summarise(
@@ -45,27 +135,47 @@ def summarise(
     *,
     verification: "Verification | None" = None,
     allow: Collection[str] = (),
+    master: str | None = None,
+    session: "SparkSession | None" = None,
 ) -> Run:
-    """Summarise complete results as a run, which is also written to the directory `out`.
+    """Summarise results as a run, which is also written to the directory `out`.
 
     The default of `out` is summary in the directory of the results. An older summary is replaced.
     The mismatches are those of the `verification`, or else those that the replay has found.
     `allow` has the classes of the user's own timers that may be imported; see `open_results`.
-    O(shard replays). Raises ResultsError if the results are incomplete or damaged, or `out` cannot
-    be written or is something else.
+    O(shard replays). Raises ResultsError if the results are damaged, or `out` cannot be written or
+    is something else.
     """
-    opened = open_results(results, allow=allow)
-    path = Path(out) if out is not None else opened.path / SUMMARY
-    method, mismatches = "compiled", _mismatches(opened)
+    with engine(master, session, [results]) as chosen:
+        opened = open_results(results, allow=allow, engine=chosen)
+        if out is None and is_far(opened.place):
+            raise ResultsError(f"name a directory of this machine for the summary of {results}")
+        outcomes = outcomes_of(opened, chosen)
+    mismatches = None
     if verification is not None:
-        method, mismatches = verification.method, [each.mismatches for each in verification.timers]
-    checked = _NOT_CHECKED if mismatches is None or any(mismatches) else _CHECKED[method]
-    manifest, rows = _manifest(opened, checked), [*rows_of_results(opened, mismatches)]
+        mismatches = [each.mismatches for each in verification.timers]
+    path = Path(out) if out is not None else opened.path / SUMMARY
+    return write_summary(path, opened.manifest, opened.trace, outcomes, mismatches)
+
+
+def write_summary(
+    path: Path,
+    manifest: Mapping[str, Any],
+    trace: About,
+    outcomes: Sequence[Added],
+    mismatches: Sequence[int] | None = None,
+) -> Run:
+    """Write outcomes as a run; see `summarise`. Raises ResultsError."""
+    if mismatches is None and all(each.check is not None for each in outcomes):
+        mismatches = [sum(each.check.counts.values()) for each in outcomes if each.check]
+    checked = _NOT_CHECKED if mismatches is None or any(mismatches) else _CHECKED
+    described = _manifest(manifest, trace, outcomes, checked)
+    rows = [*rows_of_outcomes(outcomes, _name(trace), mismatches)]
     if path.exists() and not has_format(path / MANIFEST, FORMAT):
         raise ResultsError(f"{CANNOT_WRITE} {path}: it exists and is not a summary")
     problem = f"{CANNOT_WRITE} {path}"
     with errors_as(ResultsError, problem), new_directory(path, replace=True) as directory:
-        writer = Writer(directory, REPLAY, manifest, ["replay"], problem)
+        writer = Writer(directory, REPLAY, described, ["replay"], problem)
         writer.write("replay", rows)
         writer.finish()
     return read_run(path)
@@ -86,28 +196,26 @@ def summary_of(path: str | os.PathLike[str], *, allow: Collection[str] = ()) -> 
     return run
 
 
-def _manifest(results: Results, checked: str) -> dict[str, Any]:
-    made_by = dict(results.manifest["made_by"])
+def _manifest(
+    manifest: Mapping[str, Any], trace: About, outcomes: Sequence[Added], checked: str
+) -> dict[str, Any]:
     origin = {
         name: value
-        for name, value in results.trace.source.items()
+        for name, value in trace.source.items()
         if isinstance(value, str | int | float | dict)
     }
-    outcomes = results.outcomes()
-    operations = sum(outcome.operations for outcome in outcomes[0])
-    unit = results.trace.unit
     return {
-        **made_by,
-        "parameters": {name: results.manifest[name] for name in OPTIONS},
-        "contestants": [contestant_entry(timer, [unit]) for timer in results.contestants],
+        **manifest["made_by"],
+        "parameters": {name: manifest[name] for name in OPTIONS},
+        "contestants": [contestant_entry(t, [trace.unit]) for t in contestants_of(manifest)],
         "sources": [
             {
-                "name": _name(results),
-                "unit": unit,
-                "timers": sum(outcome.scheduled for outcome in outcomes[0]),
-                "shards": len(results.trace.shards),
-                "operations": operations,
-                "span": results.trace.span,
+                "name": _name(trace),
+                "unit": trace.unit,
+                "timers": outcomes[0].outcome.scheduled,
+                "shards": trace.totals["shards"],
+                "operations": outcomes[0].outcome.operations,
+                "span": trace.span,
                 "details": origin,
                 "description": None,
             }
@@ -116,39 +224,24 @@ def _manifest(results: Results, checked: str) -> dict[str, Any]:
     }
 
 
-def _name(results: Results) -> str:
-    source = results.trace.source
-    return str(source.get("workload") or source.get("kind") or "trace")
+def _name(trace: About) -> str:
+    return str(trace.source.get("workload") or trace.source.get("kind") or "trace")
 
 
-def _mismatches(results: Results) -> list[int] | None:
-    """The mismatches of each timer that the replay has found; None if it has not checked."""
-    if not results.manifest["checked"]:
-        return None
-    return [sum(verified.counts.values()) for verified in results.verified()]
-
-
-def rows_of_results(results: Results, mismatches: Sequence[int] | None = None) -> Iterator[Row]:
-    """Yield the rows of the table of results.
-
-    The mismatches of each timer are those given, or else those that the replay has found.
-    """
-    found = _mismatches(results) if mismatches is None else mismatches
-    for number, (timer, shards) in enumerate(
-        zip(results.contestants, results.outcomes(), strict=True)
-    ):
-        wrong = None if found is None else found[number]
-        yield from _rows(timer.label, _name(results), shards, wrong)
-
-
-def _rows(
-    label: str, name: str, shards: Sequence[Outcome], mismatches: int | None
+def rows_of_outcomes(
+    outcomes: Sequence[Added], name: str, mismatches: Sequence[int] | None
 ) -> Iterator[Row]:
-    total = sum(shards, Outcome())
-    quantiles = total.lateness.quantiles(QUANTILES.values())
-    # The quantiles of coarse values; the greatest is exact in the figures.
-    late = {f"lateness_{name}": value for name, value in zip(QUANTILES, quantiles, strict=True)}
-    yield from rows_of(label, name, {"replay_time": total.ns_per_operation})
-    for repeat, shard in enumerate(shards):
-        yield from rows_of(label, name, {"replay_time": shard.ns_per_operation}, repeat=repeat)
-    yield from rows_of(label, name, late | total.figures() | {"mismatches": mismatches})
+    """Yield the rows of the table of results. The mismatches are those of each timer."""
+    for number, each in enumerate(outcomes):
+        late = each.outcome.lateness
+        quantiles = late.quantiles(QUANTILES.values())
+        # The quantiles of coarse values; the greatest is exact in the figures.
+        figures: dict[str, float | None] = dict(
+            zip((f"lateness_{quantile}" for quantile in QUANTILES), quantiles, strict=True)
+        )
+        figures |= each.outcome.figures()
+        figures["mismatches"] = None if mismatches is None else mismatches[number]
+        yield from rows_of(each.label, name, {"replay_time": each.outcome.ns_per_operation})
+        for repeat, sample in enumerate(each.samples):
+            yield from rows_of(each.label, name, {"replay_time": sample}, repeat=repeat)
+        yield from rows_of(each.label, name, figures)

@@ -190,6 +190,13 @@ class Buffers:
         self.armed_by = np.zeros(0, np.int32)
         self.fired = np.ones(room + 1, EXPIRY)
 
+    def reserve(self, id_space: int) -> None:
+        """Make room for more ids. O(ids) if there is none."""
+        missing = id_space - self.handles.size
+        if missing > 0:
+            more = max(missing, self.handles.size)  # it is copied, so it doubles
+            self.handles = np.append(self.handles, np.full(more, NONE, np.int64))
+
 
 class CompiledLoop:
     """Runs operations on a timer with a kernel, piece by piece.

@@ -52,7 +52,7 @@ RARE = {
     "advise": _RUN,
     "check_peer": _RUN,
     "contestant": "once for a timer",
-    "dataframe": _SPARK,
+    "dataframes": "a module of plans, which Spark runs later",
     "finish": "once for a recording that was killed",
     "generate": _SPARK,
     "latest_run": "once for a page",

@@ -197,6 +197,12 @@ LOGS = {
         {"duration": "total_time", **MS, **REQUESTS},
         {"time": "time"},
     ),
+    "haproxy-tcp": Log(
+        "Aug  1 12:14:14 localhost haproxy[14389]: 10.0.0.{key}:33317 [{clf_ms}] http-in"
+        " static/srv1 10/30/{ms} 2750 -- 1/1/1/1/0 0/0\n",
+        {"duration": "total_time", **MS, **REQUESTS},
+        {"time": "time"},
+    ),
     "envoy": Log(
         '[{iso}] "POST /api/v1/locations HTTP/2" 204 - 154 0 {ms} 100 "10.0.0.{key}" "nsq2http"'
         ' "cc21d9b0-{number}" "locations" "tcp://10.0.2.1:80"\n',

@@ -1,20 +1,15 @@
-"""Parts of work are run side by side, in this process and on Spark alike; a failure stops all."""
+"""Parts of work are run side by side on threads; a failure or an interrupt stops all."""
 
 import threading
 import time
 from concurrent.futures import Future
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.base.executors import Stopped, Threads, even_shares
-from compare.spark.executor import executor
-from tests.compare.conftest import on_both
 from tests.compare.interrupts import interrupt_when_one_has_ended
-from tests.words import one_line
-from timers import TimerError
 
 
 @pytest.fixture
@@ -23,38 +18,6 @@ def threads():
     threads = Threads()
     threads.workers = 2
     return threads
-
-
-def numbered(tasks):
-    return pa.table({"task": pa.array(range(tasks), pa.int32())})
-
-
-@on_both
-def test_each_task_is_run_once(where):
-    results = pa.schema([("task", pa.int32()), ("stopping", pa.bool_())])
-
-    def function(tasks, stopping):
-        for task in tasks["task"].to_pylist():
-            yield pa.record_batch([[2 * task], [stopping()]], schema=results)
-
-    with executor(**where) as running:
-        for number in (20, 0):
-            table = running.map(numbered(number), function, results, "test")
-            assert table.schema == results
-            rows = [(row["task"], row["stopping"]) for row in table.sort_by("task").to_pylist()]
-            assert rows == [(2 * task, False) for task in range(number)]
-
-
-@on_both
-def test_what_a_task_raises_is_one_line(where):
-    def function(tasks, stopping):
-        if 3 in tasks["task"].to_pylist():
-            raise TimerError("task 3 is broken")
-        yield tasks
-
-    tasks = numbered(5)
-    with executor(**where) as running, one_line(TimerError, "task 3 is broken$"):
-        running.map(tasks, function, tasks.schema, "test")
 
 
 def test_two_parts_run_at_the_same_time(threads):
@@ -97,32 +60,6 @@ def test_a_failure_or_an_interrupt_stops_the_parts_that_run_and_those_that_wait(
     assert stopped == begun - {0} - ({1} if error is ValueError else set())
     # Of the next ones, none is stopped.
     assert threads.run(3, lambda part, stopping: stopping()) == [False] * 3
-
-
-def test_it_runs_in_this_process_unless_spark_is_asked_for(monkeypatch):
-    pytest.importorskip("pyspark", reason="Spark is asked for")
-    asked = []
-
-    def session(master, session):
-        asked.append((master, session))
-        raise TimerError("Spark")
-
-    monkeypatch.setattr("compare.spark.executor.spark_session", session)
-    for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
-        monkeypatch.delenv(name, raising=False)
-    with executor() as running:
-        assert isinstance(running, Threads)
-    for name, settings in (
-        ("SPARK_REMOTE", {}),
-        ("PYSPARK_GATEWAY_PORT", {}),
-        ("OTHER", {"master": "local[2]"}),
-        ("OTHER", {"session": "theirs"}),
-    ):
-        with monkeypatch.context() as patch, pytest.raises(TimerError, match="Spark"):
-            patch.setenv(name, "1")
-            with executor(**settings):
-                pass
-    assert asked == [(None, None), (None, None), ("local[2]", None), (None, "theirs")]
 
 
 def test_parts_are_worked_on_in_order_and_few_are_held(threads, monkeypatch):

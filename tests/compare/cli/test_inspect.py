@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from compare.cli.main import main
+from compare.traffic.tapes.tape import OP_COUNTS
 from compare.traffic.tapes.trace import open_trace
 from compare.trial.pipeline.generate import generate
 
@@ -33,5 +34,6 @@ def test_json_describes_a_trace(said):
     trace = generate("keepalive", "t", operations=300, shards=2)
     seen = json.loads(said("inspect", "t", "--json")[1])
     assert (seen["trace"], seen["unit"], seen["shards"]) == ("t", trace.unit, 2)
-    assert (seen["operations"], seen["span"]) == (trace.totals, open_trace("t").span)
+    counts = {name: trace.totals[name] for name in ("rows", *OP_COUNTS)}
+    assert (seen["operations"], seen["span"]) == (counts, open_trace("t").span)
     assert seen["description"]["armed"] > 0 and seen["source"]["workload"] == "keepalive"

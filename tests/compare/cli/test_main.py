@@ -7,6 +7,7 @@ import threading
 from importlib import metadata
 
 import click
+import numpy as np
 import pytest
 
 import compare.cli.main
@@ -15,7 +16,7 @@ from compare.cli.commands.compare import sheets_of
 from compare.cli.commands.generate import course, summary
 from compare.cli.main import BAD_INPUT, COMMANDS, INTERRUPTED, TERMINATED, cli, main
 from compare.cli.text import shown
-from compare.traffic.tapes.tape import joined
+from compare.traffic.tapes.tape import DTYPES, Tape
 from compare.traffic.tapes.trace import open_trace
 from compare.traffic.workloads.catalogue import Plan
 from compare.trial.results.store import latest_run, read_run
@@ -127,7 +128,7 @@ def test_a_termination_leaves_nothing_behind(said, monkeypatch, here):
             return
         begun.set()
         while True:
-            yield joined([])
+            yield Tape(*(np.zeros(1 << 17, dtype) for dtype in DTYPES))  # two blocks
 
     # One shard after the other.
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)

@@ -1,13 +1,15 @@
 """`wheelwork pipeline`: all stages in one application, resumed, refused, and nothing half-done."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 import compare.spark.session
 from compare.cli.commands.pipeline import PAGE, RESULTS, TRACE
-from compare.cli.main import INTERRUPTED
+from compare.cli.main import BAD_INPUT, INTERRUPTED
+from compare.traffic.tapes.trace import open_trace
 from compare.trial.pipeline.results import open_results
 from reports.page import MARK
 from tests.compare import made_logs as logs
@@ -59,23 +61,37 @@ class TestOnSpark:
         ] == ("spark")
 
         results = open_results(here / "o" / RESULTS)
-        stamps = {file: file.stat().st_mtime_ns for file in results.path.rglob("shard-*")}
         page = Path(lines[-1]).stat().st_mtime_ns
         again = self.without_spark(said, monkeypatch)
         assert again.splitlines() == lines[1:]
         assert Path(lines[-1]).stat().st_mtime_ns == page
 
-        # What is left of a replay is done, and nothing else.
-        lost = results.outcome_file(1, 2)
-        lost.unlink()
-        manifest = results.path / "manifest.json"
-        manifest.write_text(manifest.read_text().replace('"complete": true', '"complete": false'))
+        # A stage that is not complete is done again, and what comes after it.
+        trace = open_trace(here / "o" / TRACE)
+        shutil.rmtree(results.path)
         code, out, err = said(*LINE.split())
         assert (code, err) == (0, "")
         assert RUNS_ON in out
-        changed = {file for file, stamp in stamps.items() if file.stat().st_mtime_ns != stamp}
-        assert changed == {lost, results.expiries_file(1, 2)}
+        assert open_trace(here / "o" / TRACE) == trace
+        assert open_results(here / "o" / RESULTS).manifest["run"] != results.manifest["run"]
         assert Path(lines[-1]).stat().st_mtime_ns > page
+
+    @pytest.mark.usefixtures("bare")
+    def test_a_uri_and_a_page_elsewhere(self, said, fails, here):
+        line = LINE.replace("--out o", f"--out {here.as_uri()}/o")
+        assert "--page DIR is needed" in fails(*line.split())
+        assert not list(here.iterdir())
+        first = said(*line.split(), "--page", "page")
+        again = said(*line.split(), "--page", "page")
+        for code, out, err in (first, again):
+            assert (code, err) == (0, "")
+            assert "2 timers x 3 shards, 2,000 operations" in " ".join(out.split())
+            assert ", all as the oracle expects" in out
+            assert out.splitlines()[-1] == str(here / "page" / "index.html")
+        assert first[1].splitlines()[1:] == again[1].splitlines()[1:]
+        other = line.replace("2_000", "3_000")
+        code, _, err = said(*other.split(), "--page", "page")
+        assert (code, "has another pipeline (source differs)" in err) == (BAD_INPUT, True)
 
     def without_spark(self, said, monkeypatch, line=LINE):
         with monkeypatch.context() as patch:
@@ -89,7 +105,7 @@ class TestOnSpark:
         ("rows", "operations", "checked"),
         [
             ("--duration rtt --timeout 5s", "10: 6 starts, 4 cancels", "the compiled oracle"),
-            ("--key id.orig --idle 30s --method sql", "arms", "joins in Spark SQL"),
+            ("--key id.orig --idle 30s", "arms", "the compiled oracle"),
         ],
     )
     def test_a_log_becomes_a_page(self, said, here, monkeypatch, rows, operations, checked):
@@ -118,8 +134,8 @@ class TestOnSpark:
     @pytest.mark.parametrize(
         ("interrupted", "left"),
         [
-            ("compare.trial.pipeline.generate._write", None),
-            ("compare.trial.pipeline.replay._run", {TRACE, "manifest.json"}),
+            ("compare.spark.engine.OnSpark.write", None),
+            ("compare.trial.pipeline.replay._replay", {TRACE, "manifest.json"}),
             ("reports.page._write", {TRACE, RESULTS, "manifest.json"}),
         ],
         indirect=["interrupted"],
@@ -152,11 +168,14 @@ def test_without_the_extra_it_says_so_in_one_line(fails, here, monkeypatch):
         ("log.csv --idle 1s --time t", "a log of touches needs --key"),
         ("log.csv --idle 1s --timeout 1s", "--timeout and --idle cannot be used together"),
         ("uniform --operations 9 --timers delay-queu", "did you mean 'delay-queue'?"),
+        ("uniform --operations 9 --out table:db.t", "a pipeline has several datasets"),
+        ("uniform --operations 9 --out s3a://b/o", "--page DIR is needed"),
     ],
 )
 def test_nonsense_is_one_line_before_spark_starts(fails, here, line, says):
     timers = "" if "--timers" in line else "--timers delay-queue"
-    assert says in fails(*f"pipeline {line} {timers} --out o".split())
+    out = "" if "--out" in line else "--out o"
+    assert says in fails(*f"pipeline {line} {timers} {out}".split())
     assert not list(here.iterdir())
 
 
@@ -165,8 +184,8 @@ def test_a_directory_of_something_else_is_refused(fails, here):
     (here / "o").mkdir()
     (here / "o" / "mine").touch()
     assert "o is not the directory of a pipeline: it has no manifest.json" in fails(*LINE.split())
-    asked = {"source": {"workload": "keepalive"}, "timers": ["a"], "method": "compiled"}
-    manifest = {"format": "wheelwork-pipeline", "version": 1, **asked}
+    asked = {"source": {"workload": "keepalive"}, "timers": ["a"]}
+    manifest = {"format": "wheelwork-pipeline", "version": 2, **asked}
     (here / "o" / "manifest.json").write_text(json.dumps(manifest))
     assert "o has another pipeline (source differs)" in fails(*LINE.split())
     assert (here / "o" / "mine").exists()

@@ -7,6 +7,7 @@ import pytest
 from compare.cli.commands.verify import MISMATCHES
 from compare.cli.main import BAD_INPUT
 from compare.trial.pipeline.results import open_results
+from compare.trial.pipeline.summarise import outcomes_of
 from compare.trial.replay.contestant import PYTHON_LOOP
 from tests.words import tells
 
@@ -69,7 +70,7 @@ def test_results_are_stored_where_they_are_asked_for(said, trace, kept):
     assert (code, err) == (0, "")  # `verify` would find the mismatches
     results = open_results("new/results", allow=[LATE])
     assert ",".join(timer.label for timer in results.contestants) == timers
-    fired = sum(outcome.fired for shards in results.outcomes() for outcome in shards)
+    fired = sum(each.outcome.fired for each in outcomes_of(results))
     assert tells(out, f"new/results 2 timers 1 shard 434 operations {fired} expiries ({kept})")
     assert ("only summaries" in said("verify", "new/results", "--allow", LATE)[2]) is (
         kept == "not stored"

@@ -235,10 +235,10 @@ TOTALS = {"rows": 12_345, "starts": 3001, "cancels": 2003, "rearms": 1009, "arms
 
 def trace(*id_spaces, **totals):
     return SimpleNamespace(
-        path=Path("some.trace"),
+        place="some.trace",
+        rejected=Path("some.trace/run-0/rejected"),
         unit="us",
-        totals=TOTALS | totals,
-        shards=[SimpleNamespace(id_space=space) for space in id_spaces],
+        totals=TOTALS | totals | {"shards": len(id_spaces), "id_space": max(id_spaces)},
         span=16_000_000,
         description=Description(4000, 3930, 8_000_000.0, {"p50": 10, "p99": 20, "max": 5_000_000}),
     )
@@ -294,7 +294,7 @@ def ingested(id_spaces=(1,), **changes):
 def test_how_a_log_was_read_is_told():
     said = ingested()
     for part in (
-        "4,005; skipped 1 unreadable, 4 unmatched (in rejected.parquet)",
+        "4,005; skipped 1 unreadable, 4 unmatched (in some.trace/run-0/rejected)",
         "line 7: x line 8: y ... and 3 more",
         "iso (guessed), in ms from 2017-07-14 02:40:00.000 UTC to 2017-07-14 02:40:16.000 UTC",
         "operations 12,345: 3,001 starts, 2,003 cancels, 1,009 re-arms rate 250 timers armed per",
@@ -325,7 +325,7 @@ def test_a_verification_tells_of_each_timer_and_each_kind():
     counts = {kind: 100 + n for n, kind in enumerate(KINDS)}
     wrong = Verdict(7001, 7003, counts, tuple(examples), "simple-wheel")
     right = Verdict(5003, 5003, dict.fromkeys(KINDS, 0), (), "delay-queue")
-    result = Verification(Path("out"), "sql", "us", 90_001, 6, (right, wrong))
+    result = Verification("out", "us", 90_001, 6, (right, wrong))
     assert tells(
         plain(verification.text_of(result)),
         "out 2 timers 6 shards 90,001 operations must fire fired mismatches"
@@ -346,14 +346,13 @@ def test_a_verification_tells_of_each_timer_and_each_kind():
 def test_a_mismatch_is_an_exit_code(said, monkeypatch, mismatches, code):
     example = Mismatch("late", 1, 2, 3, 4, 5, 6, 7)
     verdict = Verdict(7, 8, {"late": mismatches}, (example,), "simple-wheel")
-    result = Verification(Path("out"), "sql", "us", 90_001, 6, (verdict,))
+    result = Verification("out", "us", 90_001, 6, (verdict,))
     monkeypatch.setattr("compare.trial.pipeline.verify.verify", lambda results, **settings: result)
     ended, out, _ = said("verify", "out", "--json")
     assert ended == code
     timer = {"timer": "simple-wheel", "expected": 7, "fired": 8, "mismatches": mismatches}
     assert json.loads(out) == {
         "results": "out",
-        "method": "sql",
         "unit": "us",
         "operations": 90_001,
         "shards": 6,

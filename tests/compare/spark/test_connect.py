@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from compare.traffic.tapes.trace import open_trace
-from compare.trial.pipeline.generate import generate
+from compare.trial.pipeline.results import open_results
+from compare.trial.pipeline.summarise import summary_of
 from tests.compare.daemons import ROOT, TIME_LIMIT, Daemons
+from tests.compare.trial.pipeline.contents import FROZEN, TIMERS, WORKLOADS, digests_of
 from timers.kernels.jit import COMPILING
 
 pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
@@ -34,18 +36,23 @@ def test_every_stage_works_through_spark_connect(daemons: Daemons, tmp_path: Pat
         assert (done.returncode, complaints) == (0, ""), done.stderr
         return done.stdout
 
-    wheelwork("generate keepalive --operations 20_000 --shards 3 --out trace")
-    alone = generate("keepalive", tmp_path / "alone", operations=20_000, shards=3)
-    for shard in open_trace(tmp_path / "trace").shards:
-        assert (tmp_path / "trace" / shard.file).read_bytes() == (
-            alone.path / shard.file
-        ).read_bytes()
-    said = wheelwork("replay trace --timers delay-queue,hashed-wheel/tick=5 --out replayed")
-    assert "2 timers x 3 shards, 20,000 operations" in said
-    for method in ("compiled", "sql"):
-        last = wheelwork(f"verify replayed --method {method}").splitlines()[-1]
-        assert last.split()[-1] == "0", last
-    assert "20,000 operations in 3 shards" in wheelwork("summarise replayed")
+    name = "keepalive"
+    amount = WORKLOADS[name]
+    options = " ".join(f"--{key} {value}" for key, value in amount.items())
+    wheelwork(f"generate {name} {options} --out trace")
+    said = wheelwork(f"replay trace --timers {','.join(TIMERS)} --out replayed")
+    assert "3 timers x 2 shards, 100,000 operations" in said
+    assert wheelwork("verify replayed").splitlines()[-1].split()[-1] == "0"
+    assert "100,000 operations in 2 shards" in wheelwork("summarise replayed")
+    results = open_results(tmp_path / "replayed")
+    run = summary_of(results.path)
+    # The check is not part of this replay, and so the table lacks its row.
+    assert digests_of(results.trace, results, run)[:4] == FROZEN[name][:4]
+    # At a place that only Spark reads.
+    uri = tmp_path.as_uri()
+    wheelwork(f"generate uniform --operations 300 --shards 2 --out {uri}/far")
+    wheelwork(f"replay {uri}/far --timers delay-queue --out {uri}/far.results")
+    assert wheelwork(f"verify {uri}/far.results").splitlines()[-1].split()[-1] == "0"
     columns = "--time ts --duration rtt --timeout 5s"
     said = wheelwork(f"ingest requests {log} {columns} --out ingested")
     assert open_trace(tmp_path / "ingested").totals["starts"] == 3, said

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from compare.spark import engine
+from compare.spark import facts
 from compare.spark import session as module
 from compare.spark.failures import PipelineError, plain_failures
 from compare.spark.java import java_environment, wrapper_home
@@ -139,7 +139,7 @@ def test_well_formed_masters(master):
 def test_a_cluster_has_more_cores_than_are_known_at_the_start(master, known, cores):
     context = SimpleNamespace(defaultParallelism=known)
     session: Any = SimpleNamespace(sparkContext=context, conf={"spark.master": master})
-    assert engine.cores(session) == cores
+    assert facts.cores(session) == cores
 
 
 @pytest.mark.spark

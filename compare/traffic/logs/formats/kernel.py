@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from compare.base.files import errors_as
+from compare.traffic.tapes.blocks import BLOCK, blocks_of
 from compare.traffic.tapes.recorded import (
     CANCELLED,
     FIELDS,
@@ -21,7 +22,7 @@ from compare.traffic.tapes.recorded import (
     Float64s,
     RecordedTape,
 )
-from compare.traffic.tapes.trace import PIECE, Trace, new_trace, open_trace, write_shard
+from compare.traffic.tapes.trace import Trace, new_trace, open_trace
 from timers.errors import TimerError
 
 RATES = (100, 250, 300, 1000)
@@ -101,8 +102,8 @@ def read_kernel_trace(
     columns = _recorded(events, hz)
     source = {"kind": "kernel", "log": str(log), "hz": hz}
     with new_trace(out, unit=UNIT, source=source, force=force) as unfinished:
-        pieces = (columns[start : start + PIECE] for start in range(0, len(columns), PIECE))
-        unfinished.shards.append(write_shard(unfinished.directory, 0, map(tape.add, pieces)))
+        pieces = (columns[start : start + BLOCK] for start in range(0, len(columns), BLOCK))
+        unfinished.write(0, blocks_of(0, map(tape.add, pieces)))
     seen = {(event.kind, event.action) for event in events}
     uncancelled = tuple(
         f"{kind}_cancel"

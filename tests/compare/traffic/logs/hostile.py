@@ -2,6 +2,10 @@
 
 import json
 
+import pyarrow.parquet as pq
+
+from compare.traffic.tapes.trace import open_trace
+
 STATUS = ("200", "504", " 5.04e2 ", "504.5", "-", "x", "")
 
 TIMES = ("{}", "{}.123456789", "{}e0", " {} ", "-5", "", "never", "99999999999999999999", "{}.5")
@@ -34,9 +38,19 @@ IDS = {"id": "client", "event": "status", "starts": "200", "ends": "504", "timeo
 TOUCHES = {"key": "client", "idle": "3s"}
 
 
-def files(trace):
-    """The bytes of all files, but of the manifest what does not depend on the executor."""
-    found = {path.name: path.read_bytes() for path in trace.iterdir()}
-    manifest = json.loads(found["manifest.json"])
+def files(path):
+    """What a trace has, but for names and the executor: other files of the same rows are equal."""
+    trace = open_trace(path)
+    manifest = json.loads((path / "manifest.json").read_text())
     assert manifest.pop("made_by")["executor"] in ("threads", "spark")
-    return found | {"manifest.json": manifest}
+    assert manifest.pop("run") == trace.run
+    shards = range(trace.totals["shards"])
+    tapes = [[column.tobytes() for column in trace.load(shard)] for shard in shards]
+    ends = [shard_and_more(shard) for shard in trace.shards]
+    rows = pq.read_table(trace.rejected).to_pylist() if trace.rejected else []
+    return manifest, tapes, ends, sorted(map(repr, rows))
+
+
+def shard_and_more(shard):
+    """A shard with what `==` does not compare."""
+    return shard, repr(shard.described)

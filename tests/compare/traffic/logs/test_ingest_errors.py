@@ -36,7 +36,7 @@ def test_a_store_that_cannot_be_reached_is_one_line(requests, monkeypatch, uri):
         raise OSError("When resolving region for bucket 'bucket': no network")
 
     monkeypatch.setattr(blocks, "FileSystem", SimpleNamespace(from_uri=unreachable))
-    monkeypatch.setattr("compare.traffic.logs.ingest.spark_session", None)  # is not started
+    monkeypatch.setattr("compare.spark.engine.spark_session", None)  # is not started
     with one_line(LogError, f"cannot read {re.escape(uri)}: When resolving region"):
         requests(uri)
     limit = "&retry_limit_seconds=5" * uri.startswith("gs")
@@ -135,11 +135,11 @@ def test_a_trace_is_replaced_by_force_if_the_log_can_be_read(requests, good, tmp
 
 
 def test_a_disk_that_is_full_in_the_end(requests, good, tmp_path, monkeypatch):
-    def full(self, piece, late=None):
-        if len(piece.time):  # only the last one has rows
-            raise OSError(28, "x")
+    def full(path, schema, batches):
+        list(batches)
+        raise OSError(28, "x")
 
-    monkeypatch.setattr("compare.traffic.tapes.trace.ShardWriter.append", full)
+    monkeypatch.setattr("compare.traffic.tapes.trace.write_part", full)
     with pytest.raises(TimerError, match=r"^cannot write to \S+: No space left on device$"):
         requests(good)
     assert [path.name for path in tmp_path.iterdir()] == ["good.csv"]

@@ -108,7 +108,7 @@ def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, c
     log = csv_log("ts,rtt,client\n1,0.5,a\nnever,1,b\n2,soon,\n3,x,y,z\n\n4,0.5,-\n")
     done = requests(log)
     assert (done.rows, done.unreadable, done.unmatched) == (5, 3, 0)
-    assert pq.read_schema(done.trace.rejected).names == [
+    assert pq.read_table(done.trace.rejected).column_names == [
         "line",
         "kind",
         "problem",
@@ -130,7 +130,7 @@ def test_every_row_that_is_left_out_is_kept_in_a_side_table(requests, touches, c
 def test_rejected_rows_have_the_line_in_their_own_file(touches, tmp_path, monkeypatch, block):
     monkeypatch.setattr(blocks, "BLOCK", block)
     # The table is written in several steps.
-    monkeypatch.setattr("compare.traffic.logs.shards._ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("compare.base.datasets._ROWS_OF_A_GROUP", 2)
     names = [str(tmp_path / name) for name in "ab"]
     for name, bad in zip(names, ((3, 4, 9), (2, 8)), strict=True):
         lines = ["ts,client", *("x,a" if line in bad else f"{line},a" for line in range(2, 11))]

@@ -21,7 +21,7 @@ OPTIONS = ("--time", "t", "--duration", "d", "--timeout", "5s", "--out", "out/tr
 HEADER, ROWS = b"t,d\n", b"1,1\n" * (1 << 16)
 SECONDS = 2.0
 """CPU time of a command that goes on after a signal, at most."""
-SHARDS = 30_000
+SHARDS = 20_000
 PATIENCE = 120.0
 """Seconds until a command is killed that reaches no moment, or does not end."""
 MOMENTS = ("opening", "reading", "setting aside", "writing")
@@ -127,10 +127,10 @@ def holds_a_nameless_file(process):
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_signal_ends_an_ingestion_soon(tmp_path, moment, number):
     log = tmp_path / "log"
-    if moment == "writing":  # each shard is a file
+    if moment == "writing":
         log.write_bytes(HEADER + ROWS[: 4 * SHARDS])
         with Command(tmp_path, log, "--shards", str(SHARDS)) as command:
-            command.until(lambda: list(tmp_path.glob("out/.*/shard-*")))
+            command.until(lambda: list(tmp_path.glob("out/.*/run-*/blocks/part-*")))
             code, said, cpu = command.end(number)
     else:
         pipe = Endless(log)

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from compare.base.executors import even_shares
 from compare.cli.main import main
-from compare.traffic.logs import blocks, rows, shards, sorting
+from compare.spark.session import sql_settings
+from compare.traffic.logs import blocks, on_spark, rows, shards, sorting
 from compare.traffic.logs.formats import base
 from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
 from compare.traffic.logs.opening import open_log
@@ -52,7 +52,7 @@ CASES = {
 def both(spark, tmp_path, monkeypatch):
     """Ingest a log in both ways, with tiny runs here and tiny blocks on Spark; return the trace."""
 
-    def ingest(log, meant, block=10_000, **settings):
+    def ingest(log, meant, block=10_000, whole=0, **settings):
         options = LogOptions(**{"time": "ts", "unit": "us", "force": True} | settings)
         ingest = ingest_touches if "key" in meant else ingest_requests
         monkeypatch.setattr(rows, "ROWS_OF_A_RUN", 50)
@@ -60,11 +60,10 @@ def both(spark, tmp_path, monkeypatch):
         here = ingest(log, tmp_path / "here", options, **meant)
         monkeypatch.setattr(blocks, "BLOCK", block)
         monkeypatch.setattr(sorting, "_PIECE", 100)
-        # On a cluster, the rows of later parts may arrive first.
-        monkeypatch.setattr(
-            "compare.spark.tasks.shares", lambda parts, _: even_shares(parts, 3)[::-1]
-        )
-        there = ingest(log, tmp_path / "there", options, **meant, session=spark)
+        monkeypatch.setattr(on_spark, "WHOLE", whole)
+        tiny = {"spark.sql.files.maxPartitionBytes": str(block)}
+        with sql_settings(spark, tiny):
+            there = ingest(log, tmp_path / "there", options, **meant, session=spark)
         monkeypatch.undo()
         assert vars(here) | {"trace": 0} == vars(there) | {"trace": 0}
         assert files(here.trace.path) == files(there.trace.path)
@@ -82,6 +81,8 @@ def test_options_among_hostile_rows(both, tmp_path, case):
     done = both(log, meant, **settings)
     assert done.rows > done.unreadable > 50
     assert (done.unmatched > 0) == ("id" in meant)
+    if case == "touches in shards":
+        both(log, meant, whole=1 << 26, **settings)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -143,8 +144,9 @@ def test_formats_with_line_ends_in_quotes_packed_or_not(both, tmp_path):
     # A row has two lines, but for a bad or a blank one.
     assert lines == [16 + 98 * k for k in range(10)] * 4
     # Files may be given in any order.
+    first = done.trace.shards
     names = [str(folder / str(number)) for number in range(4)]
-    assert both(names, TOUCHES, 3000, shards=2).trace.shards == done.trace.shards
+    assert both(names, TOUCHES, 3000, shards=2).trace.shards == first
 
 
 ELEMENTS = (

@@ -9,7 +9,7 @@ import random
 import numpy as np
 import pytest
 
-from compare.traffic.recording import events, finish, record, recorder
+from compare.traffic.recording import finish, record, recorder
 from compare.traffic.recording.recorder import FILE, FORMAT, SPENT, VERSION, Recorder
 from compare.traffic.tapes import recorded
 from compare.traffic.tapes.recorded import CANCELLED, FIELDS, MOVED, STARTED, RecordedTape
@@ -147,10 +147,7 @@ def test_a_torn_event_at_the_end_is_ignored(tmp_path):
         trace = open_trace(path)
         assert trace.totals["rows"] == cut // (8 * FIELDS)
         trace.load()
-        assert sorted(entry.name for entry in path.iterdir()) == [
-            "manifest.json",
-            "shard-00000.parquet",
-        ]
+        assert sorted(entry.name for entry in path.iterdir()) == ["manifest.json", trace.run]
     assert trace.load().time.tolist() == [1_000_000, 1_500_000, 2_000_000]
 
 
@@ -162,7 +159,7 @@ def test_finish_leaves_everything_else_alone(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("place", ["write_shard", "write_manifest", "remove_unlisted"])
+@pytest.mark.parametrize("place", ["blocks_of", "remove_unlisted", "UnfinishedTrace.finish"])
 def test_an_interrupted_finish_is_repeated(tmp_path, monkeypatch, place):
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -170,11 +167,12 @@ def test_an_interrupted_finish_is_repeated(tmp_path, monkeypatch, place):
     path = tmp_path / "a.trace"
     killed(path, NOTED)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(events, place, interrupt)
+        patch.setattr(f"compare.traffic.recording.events.{place}", interrupt)
         finish(path)
     finish(path)
     assert open_trace(path).totals["rows"] == 3
     assert not (path / FILE).exists()
+    assert len(list(path.iterdir())) == 2  # nothing of the first attempt
 
 
 @pytest.mark.parametrize(

@@ -169,4 +169,4 @@ def test_the_trace_says_what_the_program_did(on_a_wheel, actions):
             pending[timer.id] = deadline
         largest = max(largest, len(pending))
     assert trace.unit == "us"
-    assert trace.shards[0].id_space == largest
+    assert trace.totals["id_space"] == largest

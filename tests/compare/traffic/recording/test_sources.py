@@ -18,7 +18,7 @@ import pytest
 
 from compare.traffic.recording import RecordingError, record, recorder
 from compare.traffic.tapes.tape import CANCEL, REARM, START
-from compare.traffic.tapes.trace import REJECTED, TraceError, open_trace
+from compare.traffic.tapes.trace import TraceError, open_trace
 from tests.compare.trial.pipeline.test_full_disk import full
 from timers import CascadingWheel, HierarchicalWheel
 from timers.services import AsyncTimer, ManualClock, SystemTimer, pending, wheel_event_loop
@@ -346,14 +346,14 @@ def test_only_a_trace_is_replaced(tmp_path):
     path = tmp_path / "a.trace"
     with record(path):
         asyncio.run(asyncio.sleep(0))
-    (path / "shard-00001.parquet").touch()
-    (path / REJECTED).touch()  # as of a log
+    [run] = path.glob("run-*")
+    (run / "rejected").mkdir()  # as of a log
     with record(path, force=True):
         asyncio.run(asyncio.sleep(0.001))
         assert open_trace(path).totals["rows"] == 0  # the old trace stays until the end
     assert open_trace(path).totals["rows"] == 1
-    files = sorted(file.name for file in path.iterdir())
-    assert files == ["manifest.json", "shard-00000.parquet"]
+    assert sorted(file.name for file in path.iterdir()) == ["manifest.json", open_trace(path).run]
+    assert not run.exists()
     (tmp_path / "b.trace").mkdir()
     refused = pytest.raises(TraceError, match="is not a trace; choose another")
     with refused, record(tmp_path / "b.trace", force=True):
@@ -382,7 +382,7 @@ def test_threads_share_one_shard_in_order_of_time(tmp_path):
     trace = open_trace(tmp_path / "a.trace")
     trace.load()
     totals = {"rows": 8 * calls, "starts": 4 * calls, "cancels": 4 * calls, "rearms": 0, "arms": 0}
-    assert trace.totals == totals
+    assert trace.totals.items() >= totals.items()
     assert len(trace.shards) == 1
     assert trace.shards[0].id_space <= 4
 

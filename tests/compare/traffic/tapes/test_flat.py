@@ -1,3 +1,4 @@
+import shutil
 import struct
 
 import numpy as np
@@ -80,7 +81,7 @@ def test_a_missing_file_is_one_line(tmp_path):
 
 
 def test_a_trace_is_exported_shard_by_shard(tmp_path, monkeypatch):
-    monkeypatch.setattr("compare.traffic.tapes.trace.PIECE", 2)
+    monkeypatch.setattr("compare.traffic.tapes.blocks.BLOCK", 2)
     empty = tape_of()
     trace = write_trace(tmp_path / "trace", [TAPE, empty], unit="s", source={})
     files = export(trace, tmp_path / "deep" / "tapes")
@@ -102,7 +103,7 @@ def test_the_command_exports(tmp_path, monkeypatch, capsys):
 
 def test_nothing_half_written_is_left(tmp_path):
     trace = write_trace(tmp_path / "trace", [TAPE, TAPE], unit="s", source={})
-    (trace.path / trace.shards[1].file).unlink()
-    with pytest.raises(ValueError, match="does not exist"):
+    shutil.rmtree(trace.blocks.path)
+    with pytest.raises(ValueError, match="is not a directory"):
         export(trace, tmp_path / "tapes")
     assert [entry.name for entry in tmp_path.iterdir()] == ["trace"]

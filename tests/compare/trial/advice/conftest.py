@@ -1,6 +1,6 @@
 import pytest
 
-from compare.base.executors import Threads
+from compare.base.stages import Here
 from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.advice import program, search
@@ -29,4 +29,4 @@ def trace(tmp_path_factory):
 @pytest.fixture(scope="package")
 def advice(trace):
     """The advice for 10 ms late, up to 2 ms early."""
-    return search.advise(trace, search.Bounds(10_000, 2_000), Threads())
+    return search.advise(trace, search.Bounds(10_000, 2_000), Here())

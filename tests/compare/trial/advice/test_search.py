@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.base.executors import Threads
-from compare.spark.executor import executor
+from compare.base.stages import Here
+from compare.spark.engine import engine
 from compare.traffic.tapes.tape import CANCEL, REARM, START, joined
 from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import make
@@ -49,14 +49,14 @@ def test_whatever_is_not_on_the_front_is_near_a_cheaper_one_that_is(points):
         assert nearby[0] is candidate if on_front else nearby  # it may cost as much as a later one
 
 
-# ---- replays on an executor
+# ---- replays by an engine
 
 
 @pytest.mark.parametrize("groups", [1, 2, 9])
 def test_outcomes_are_those_of_the_replays_of_the_shards(trace, groups):
     labels = "delay-queue", "hashed-wheel/tick=5ms", "simple-wheel"
     timers = [contestant(label) for label in labels]
-    outcomes_of = outcomes(Threads(), sampled(trace, 10_000), timers, groups=groups)
+    outcomes_of = outcomes(Here(), sampled(trace, 10_000), timers, groups=groups)
     assert {*outcomes_of} == {*labels}
     for timer in timers:
         expected = Outcome()
@@ -73,7 +73,7 @@ def test_what_takes_longer_than_the_limit_is_left_out(trace, monkeypatch):
 
     def labels(limit):
         timers = [contestant("delay-queue")]
-        return [*outcomes(Threads(), sampled(trace, 10_000), timers, limit=limit)]
+        return [*outcomes(Here(), sampled(trace, 10_000), timers, limit=limit)]
 
     assert labels(0.0) == []
     assert labels(math.inf) == ["delay-queue"]
@@ -91,7 +91,7 @@ def test_what_takes_longer_than_the_limit_is_left_out(trace, monkeypatch):
 def test_a_timer_has_no_more_room_than_a_program_would_give_it(trace, monkeypatch):
     def nbytes():
         timers = [contestant("delay-queue")]
-        return outcomes(Threads(), sampled(trace, 10_000), timers)[label].nbytes
+        return outcomes(Here(), sampled(trace, 10_000), timers)[label].nbytes
 
     label = "delay-queue"
     with_room_for_all = nbytes()
@@ -100,8 +100,8 @@ def test_a_timer_has_no_more_room_than_a_program_would_give_it(trace, monkeypatc
 
 
 def test_a_sample_has_shards_at_even_distances_or_the_beginning_of_one(tmp_path, monkeypatch):
-    # 40 operations are two and a half pieces.
-    monkeypatch.setattr("compare.traffic.tapes.trace.PIECE", 16)
+    # 40 operations are two and a half blocks.
+    monkeypatch.setattr("compare.traffic.tapes.blocks.BLOCK", 16)
     tapes = [make("uniform", operations=100, seed=n).tape for n in range(6)]
     tapes[:0] = joined([]), make("uniform", operations=1, seed=9).tape
     trace = write_trace(tmp_path / "t", tapes, unit="ms", source={})
@@ -156,8 +156,8 @@ def costing(monkeypatch, cost):
     """Puts costs in the place of measured times: of a candidate on so many operations, in turns."""
     replayed = []
 
-    def outcomes_at_cost(executor, sample, candidates, *, limit=math.inf, **groups):
-        done = outcomes(executor, sample, candidates, **groups)
+    def outcomes_at_cost(engine, sample, candidates, *, limit=math.inf, **groups):
+        done = outcomes(engine, sample, candidates, **groups)
         replayed.append((sample.total, [each.label for each in candidates]))
         ns = {each.label: cost(each, sample.total) for each in candidates}
         return {
@@ -182,7 +182,7 @@ def test_the_better_half_replays_twice_as_many_operations(trace, monkeypatch):
     monkeypatch.setattr(search, "FIRST", 150)
     monkeypatch.setattr(search, "FINALISTS", 4)
     replayed = costing(monkeypatch, cost)
-    advice = advise(trace, Bounds(10_000, 2_000), Threads())
+    advice = advise(trace, Bounds(10_000, 2_000), Here())
     assert advice.best.label == "hashed-wheel/tick=2ms/wheel-size=32"
     assert advice.best.times == pytest.approx([30.0, 30.0])
     sizes = [size for size, _ in replayed]
@@ -205,7 +205,7 @@ def test_rounds_end_once_few_candidates_are_left(trace, monkeypatch):
     monkeypatch.setattr(search, "FIRST", 150)
     monkeypatch.setattr(search, "FINALISTS", 1000)
     replayed = costing(monkeypatch, lambda candidate, operations: len(candidate.label))
-    advise(trace, Bounds(10_000), Threads())
+    advise(trace, Bounds(10_000), Here())
     assert [size for size, _ in replayed] == [1200, 150, 1200, 1200]
 
 
@@ -214,7 +214,7 @@ def test_slow_candidates_are_cut_by_the_best_so_far(trace, monkeypatch):
     slow = {"delay-queue": 100.0, "unordered-list": 801.0, "cascading-wheel": 799.0}
     monkeypatch.setattr(search, "FIRST", 150)
     replayed = costing(monkeypatch, lambda candidate, _: slow.get(candidate.name, 20.0))
-    advice = advise(trace, Bounds(10_000), Threads())
+    advice = advise(trace, Bounds(10_000), Here())
     everything = {candidate.label for candidate in advice.finalists + advice.dropped}
     assert "unordered-list" in replayed[1][1] and "unordered-list" not in everything
     assert "cascading-wheel" in replayed[2][1]  # the best of its scheme
@@ -223,7 +223,7 @@ def test_slow_candidates_are_cut_by_the_best_so_far(trace, monkeypatch):
 
 def test_own_parameters_of_an_added_timer_are_searched(trace, monkeypatch):
     monkeypatch.setitem(TIMERS, "added-timer", "tests.timers.added_timer:AddedTimer")
-    advice = advise(trace, Bounds(10_000), Threads(), "memory")
+    advice = advise(trace, Bounds(10_000), Here(), "memory")
     tried = {each.label for each in advice.finalists + advice.dropped}
     expected = {"added-timer/levels=2", "added-timer", "added-timer/levels=6"}
     assert expected | {"added-timer/levels=8"} == {x for x in tried if x.startswith("added")}
@@ -249,7 +249,7 @@ def test_what_is_less_precise_is_the_cheapest_outside_the_bounds(advice):
 # 8 s: a dozen small jobs, on workers that load the compiled code. Nothing else covers --master.
 @pytest.mark.spark
 def test_a_search_on_spark_fires_the_same_timers(trace, advice, spark):
-    with executor(session=spark) as runner:
+    with engine(session=spark) as runner:
         on_spark = advise(trace, Bounds(10_000, 2_000), runner)
     assert on_spark.best.allowed
     here, there = (
@@ -265,10 +265,10 @@ def test_a_search_on_spark_fires_the_same_timers(trace, advice, spark):
 def test_memory_is_a_bound_and_an_objective(trace, monkeypatch):
     monkeypatch.setattr(search, "LAST", 600)  # one of the two shards
     monkeypatch.setattr(search, "FIRST", 100)
-    smallest = advise(trace, Bounds(10_000), Threads(), "memory").best
+    smallest = advise(trace, Bounds(10_000), Here(), "memory").best
     assert smallest.outcome.operations == 600
     limit = 2 * smallest.nbytes
-    advice = advise(trace, Bounds(10_000, memory=limit), Threads())
+    advice = advise(trace, Bounds(10_000, memory=limit), Here())
     assert all(candidate.nbytes <= limit for candidate in advice.ranked)
     assert smallest.nbytes <= min(candidate.nbytes for candidate in advice.ranked)
     rows = smallest.outcome.most_pending
@@ -276,7 +276,7 @@ def test_memory_is_a_bound_and_an_objective(trace, monkeypatch):
     # In the first round already, memory is that of the whole sample.
     assert min(candidate.nbytes for candidate in advice.dropped) >= 24 * rows
     with pytest.raises(AdviceError, match=f"10 bytes: the smallest, .*, takes {smallest.nbytes}"):
-        advise(trace, Bounds(10_000, memory=10), Threads())
+        advise(trace, Bounds(10_000, memory=10), Here())
 
 
 def test_an_empty_trace_is_refused(tmp_path):
@@ -284,9 +284,9 @@ def test_an_empty_trace_is_refused(tmp_path):
     nothing = type(tape)(*(column[:0] for column in tape))
     trace = write_trace(tmp_path / "empty", [nothing], unit="ms", source={})
     with pytest.raises(AdviceError, match="empty has no operations"):
-        advise(trace, Bounds(), Threads())
+        advise(trace, Bounds(), Here())
 
 
 def test_bounds_that_no_timer_keeps_are_refused(trace):
     with pytest.raises(AdviceError, match="no timer fires as precisely"):
-        advise(trace, dataclasses.replace(Bounds(), max_late=-1), Threads())
+        advise(trace, dataclasses.replace(Bounds(), max_late=-1), Here())

@@ -1,62 +1,27 @@
-"""Both executors make the same traces and results. Spark reads them. A check finds mismatches."""
+"""The stages as functions of DataFrames: one plan, no job before an action, equal contents."""
 
-import hashlib
-import json
-
-import pyarrow.parquet as pq
 import pytest
 
-from compare.base.files import MANIFEST
+from compare import dataframes
+from compare.base.quantiles import QUANTILES
 from compare.traffic.tapes.tape import Tape
 from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.oracle.mismatches import KINDS
 from compare.trial.pipeline.generate import generate
 from compare.trial.pipeline.replay import replay_trace
-from compare.trial.pipeline.results import EXPIRIES, OUTCOMES, ResultsError
-from compare.trial.pipeline.summarise import rows_of_results
+from compare.trial.pipeline.results import ResultsError
+from compare.trial.pipeline.summarise import outcomes_of as added_outcomes
+from compare.trial.pipeline.summarise import summarise
 from compare.trial.pipeline.verify import checked, verify
+from compare.trial.replay.outcome import NUMBERS
 from tests.compare.conftest import on_both
+from tests.compare.trial.pipeline.contents import expiries_of, table_of
 from tests.words import one_line
+from timers.errors import TimerError
 
 TIMERS = ["delay-queue", "hashed-wheel/tick=7ms"]
 LATE = "tests.compare.own_timers:Late"
-
-
-def digest(file):
-    return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def manifest_of(made):
-    manifest = json.loads((made.path / MANIFEST).read_text())
-    return manifest.pop("made_by"), manifest
-
-
-@pytest.mark.spark
-def test_what_both_executors_make_differs_in_made_by_alone(spark, tmp_path):
-    traces = [
-        generate("keepalive", tmp_path / name, operations=5_000, shards=3, **where)
-        for name, where in (("here", {}), ("spark", {"session": spark}))
-    ]
-    here, there = map(manifest_of, traces)
-    assert here[1] == there[1]
-    assert (here[0]["executor"], here[0]["master"]) == ("threads", None)
-    assert (there[0]["executor"], there[0]["master"]) == ("spark", "local[2]")
-    assert there[0]["versions"].keys() - here[0]["versions"].keys() == {"spark", "java"}
-    for shard in traces[0].shards:
-        assert len({digest(trace.path / shard.file) for trace in traces}) == 1
-
-    results = [
-        replay_trace(traces[0], TIMERS, tmp_path / f"{name}.results", check=True, **where)
-        for name, where in (("here", {}), ("spark", {"session": spark}))
-    ]
-    here, there = map(manifest_of, results)
-    assert here[1] == there[1]
-    assert (here[0]["executor"], there[0]["executor"]) == ("threads", "spark")
-    for replay in results[0].replays():
-        assert len({digest(each.expiries_file(*replay)) for each in results}) == 1
-    first, second = (each.read_outcomes().drop_columns("seconds") for each in results)
-    assert first.equals(second)
 
 
 @on_both
@@ -71,9 +36,8 @@ def test_the_check_in_a_replay_is_that_of_verify(where, tmp_path, expiries):
     assert (right.timer, right.fired, right.mismatches) == (TIMERS[1], 300, 0)
     assert late.counts == dict.fromkeys(KINDS, 0) | {"late": 300}
     assert len(late.examples) == 5
-    assert [row.value for row in rows_of_results(results) if row.metric == "mismatches"] == [0, 300]
-    assert not list(out.rglob(".shard-*"))
-    assert (out / "expiries").exists() == expiries
+    rows = summarise(out, allow=[LATE]).rows
+    assert [row.value for row in rows if row.metric == "mismatches"] == [0, 300]
     if expiries:
         assert verify(out, allow=[LATE]) == verification
 
@@ -83,40 +47,111 @@ def test_results_without_a_check_say_so(tmp_path):
     results = replay_trace(trace, TIMERS[:1], tmp_path / "results")
     with one_line(ResultsError, "was not checked during the replay"):
         checked(results)
-    assert "mismatches" not in {row.metric for row in rows_of_results(results)}
+    assert "mismatches" not in {row.metric for row in summarise(results.path).rows}
+
+
+@pytest.fixture
+def jobs(spark):
+    """The number of jobs that have begun."""
+    return lambda: spark.sparkContext._jsc.sc().statusStore().jobsList(None).size()
+
+
+AMOUNT = {"operations": 3_000, "shards": 3, "seed": 4}
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    path = tmp_path_factory.mktemp("stored") / "a [trace]"
+    trace = generate("keepalive", path, **AMOUNT)
+    return replay_trace(trace, TIMERS, path.with_name("results"), check=True)
 
 
 @pytest.mark.spark
-def test_spark_reads_a_trace_and_results(spark, tmp_path):
-    from compare import dataframe
+def test_the_stages_are_one_plan_and_run_nothing_before_an_action(spark, stored, jobs):
+    before = jobs()
+    blocks = dataframes.generate(spark, "keepalive", **AMOUNT)
+    replayed = dataframes.replay(blocks, TIMERS, unit=stored.trace.unit, check=True)
+    figures = dataframes.summarise(replayed)
+    assert jobs() == before
+    rows = {row["contestant"]: row.asDict() for row in figures.collect()}
+    assert jobs() > before
+    assert figures.columns == dataframes.FIGURES.names
+    assert rows.keys() == {*TIMERS}
+    for each in added_outcomes(stored):
+        row = rows[each.label]
+        assert (row["shards"], row["mismatches"]) == (3, 0)
+        for name in NUMBERS.keys() - {"seconds", "nbytes"}:
+            assert row[name] == getattr(each.outcome, name)
+        late = each.outcome.lateness.quantiles(QUANTILES.values())
+        assert [row[f"lateness_{name}"] for name in QUANTILES] == list(late)
+        assert row["ns_per_operation"] > 0
 
-    trace = generate("keepalive", tmp_path / "a [trace]", operations=600, shards=2)
-    rows = dataframe(trace, spark).orderBy("shard", "operation").collect()
-    assert [(row.shard, row.operation) for row in rows] == [
-        (shard, number) for shard in (0, 1) for number in range(300)
+
+@pytest.mark.spark
+def test_spark_reads_a_trace(spark, stored):
+    blocks = dataframes.blocks(stored.trace, spark)
+    assert blocks.columns == stored.trace.blocks.schema.names
+    rows = dataframes.operations(blocks).orderBy("shard", "block", "place").collect()
+    assert [(row.shard, row.place) for row in rows] == [
+        (shard, number) for shard in range(3) for number in range(1000)
     ]
     for name in Tape._fields:
-        tapes = [getattr(trace.load(shard), name).tolist() for shard in (0, 1)]
+        tapes = [getattr(stored.trace.load(shard), name).tolist() for shard in range(3)]
         assert [row[name] for row in rows] == sum(tapes, [])
 
-    results = replay_trace(trace, TIMERS, tmp_path / "results", check=True, counting=True)
-    frame = dataframe(results, spark)
-    assert frame.columns == ["contestant", *OUTCOMES.names]
-    rows = [row.asDict(recursive=True) for row in frame.orderBy("timer", "shard").collect()]
-    assert [row.pop("contestant") for row in rows] == [TIMERS[0]] * 2 + [TIMERS[1]] * 2
-    expected = results.read_outcomes().to_pylist()
-    for row, outcome in zip(rows, expected, strict=True):
-        outcome["check"]["counts"] = dict(outcome["check"]["counts"])
-        assert row == outcome | {"counters": dict(outcome["counters"])}
 
-    frame = dataframe(results, spark, expiries=True)
-    assert frame.columns == ["contestant", "shard", *EXPIRIES.names]
-    files = [pq.read_table(results.expiries_file(1, shard)) for shard in (0, 1)]
-    rows = frame.where(f"contestant = '{TIMERS[1]}'").orderBy("shard", "fired_at").collect()
-    for name in ("fired_at", "deadline", "operation"):
-        assert sorted(row[name] for row in rows) == sorted(
-            value for file in files for value in file[name].to_pylist()
-        )
-    kept = replay_trace(trace, TIMERS[:1], tmp_path / "summaries", expiries=False)
-    with one_line(ResultsError, "has no expiries; they were not stored"):
-        dataframe(kept, spark, expiries=True)
+@pytest.mark.spark
+def test_spark_reads_results(spark, stored):
+    frame = dataframes.results(stored, spark)
+    assert frame.columns == stored.expiries.schema.names
+    ends = frame.where("outcome IS NOT NULL").orderBy("contestant", "shard").collect()
+    labels = [(label, shard) for label in TIMERS for shard in range(3)]
+    assert [(row.contestant, row.shard) for row in ends] == labels
+    fired = dataframes.expiries(frame)
+    assert fired.columns == ["shard", "contestant", "operation", "deadline", "fired_at"]
+    found = {}
+    for row in fired.collect():
+        found.setdefault((row.contestant, row.shard), []).append(tuple(row[2:]))
+    for replay, columns in expiries_of(stored).items():
+        assert sorted(found[replay]) == sorted(zip(*columns.values(), strict=True))
+
+
+@pytest.mark.spark
+def test_verify_checks_what_a_replay_fires(spark, stored):
+    blocks = dataframes.blocks(stored.trace, spark)
+    results, unit = dataframes.results(stored, spark), stored.trace.unit
+    checks = dataframes.verify(blocks, results, TIMERS, unit=unit)
+    rows = checks.select("shard", "contestant", "check.fired", "check.counts").collect()
+    assert sorted((row.contestant, row.shard) for row in rows) == [
+        (label, shard) for label in TIMERS for shard in range(3)
+    ]
+    assert {sum(row.counts.values()) for row in rows} == {0}
+    for number, verdict in enumerate(checked(stored).timers):
+        fired = sum(row.fired for row in rows if row.contestant == TIMERS[number])
+        assert fired == verdict.fired
+
+
+@pytest.mark.spark
+def test_a_plan_of_nonsense_is_one_line_and_what_a_task_finds_is_in_sparks_exception(spark, stored):
+    blocks = dataframes.blocks(stored.trace, spark)
+    with one_line(TimerError, "no timer is called 'no-such'"):
+        dataframes.replay(blocks, ["no-such"])
+    with one_line(ResultsError, "nothing to replay"):
+        dataframes.replay(blocks, [])
+    with one_line(TimerError, "unknown workload|no workload"):
+        dataframes.generate(spark, "no-such", timers=1)
+    lacking = dataframes.replay(blocks.where("shard <> 1 OR end IS NULL"), TIMERS[:1])
+    assert lacking.where("shard = 1").count() == 0
+    broken = blocks.withColumn("block", blocks.block + 1)
+    with pytest.raises(Exception, match="of the trace lacks block 0"):
+        dataframes.replay(broken, TIMERS[:1]).collect()
+
+
+def test_a_trace_is_the_same_table_for_arrow(stored):
+    """pyarrow reads it as it is; so do DuckDB and pandas."""
+    import pyarrow.dataset as ds
+
+    table = ds.dataset([str(file) for file in stored.trace.blocks.files]).to_table()
+    assert table.sort_by([("shard", "ascending"), ("block", "ascending")]).equals(
+        table_of(stored.trace.blocks)
+    )

@@ -2,57 +2,71 @@
 
 import json
 import threading
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
-from compare.base.executors import even_shares
+import compare.traffic.tapes.blocks
+from compare.base import stages
 from compare.base.files import MANIFEST
 from compare.spark.failures import failure
 from compare.traffic.tapes import description, ids
-from compare.traffic.tapes.tape import joined, validate
-from compare.traffic.tapes.trace import write_shard
+from compare.traffic.tapes.tape import validate
+from compare.traffic.tapes.trace import TraceError
 from compare.traffic.workloads import generator
 from compare.traffic.workloads.catalogue import Plan, WorkloadError, make
 from compare.trial.pipeline.generate import generate
 from tests.compare.conftest import on_both
 from tests.compare.small_tapes import digest
+from tests.compare.trial.pipeline.contents import table_of
 from tests.words import one_line
 from timers import TimerError
 
+AMOUNT = {"operations": 20_003, "shards": 16, "seed": 5, "parameters": {"mean": 70}}
 
-def files(trace):
-    """The bytes of the shards, and the manifest without the executor."""
+
+def written(out, **where):
+    return generate("cancel-heavy", out, **AMOUNT, **where)
+
+
+def manifest_of(trace):
+    """The manifest without what tells runs apart."""
     manifest = json.loads((trace.path / MANIFEST).read_text())
-    del manifest["made_by"]
-    shards = {path.name: path.read_bytes() for path in trace.path.glob("shard-*")}
-    return manifest, shards, len(list(trace.path.iterdir()))
+    return manifest.pop("made_by"), manifest.pop("run"), manifest
 
 
-@pytest.mark.spark
-def test_files_do_not_depend_on_who_writes_them(spark, tmp_path, monkeypatch):
-    def written(out, tasks=1, **where):
-        amount = {"operations": 20_003, "shards": 16, "seed": 5, "parameters": {"mean": 70}}
-        monkeypatch.setattr(
-            "compare.spark.tasks.shares", lambda parts, _: even_shares(parts, tasks)
-        )
-        return generate("cancel-heavy", tmp_path / out, **amount, **where)
-
-    here = written("threads")
-    for tasks in (1, 3, 16):
-        assert files(written(f"by-{tasks}", tasks, session=spark)) == files(here)
-    assert [shard.file for shard in here.shards] == [f"shard-{k:05d}.parquet" for k in range(16)]
-    assert len({digest(here.load(shard)) for shard in range(16)}) == 16
-    assert here.totals["rows"] == 20_003
-    assert here.source == {
+@pytest.mark.parametrize("parts", [1, 3, 64])
+def test_blocks_do_not_depend_on_the_number_of_files(tmp_path, monkeypatch, parts):
+    monkeypatch.setattr(compare.traffic.tapes.blocks, "BLOCK", 500)
+    monkeypatch.setattr(stages, "PARTS", parts)
+    trace = written(tmp_path / "trace")
+    assert len(trace.blocks.files) == min(parts, 16)
+    assert [shard.rows for shard in trace.shards] == [1251] * 3 + [1250] * 13
+    assert trace.totals["rows"] == 20_003
+    table = table_of(trace.blocks)
+    assert table["block"].to_pylist() == [0, 1, 2] * 16
+    assert len({digest(trace.load(shard)) for shard in range(16)}) == 16
+    assert trace.source == {
         "workload": "cancel-heavy",
         "parameters": {"rate": 10_000, "timeout": 30_000, "mean": 70, "lost": 10},
         "seed": 5,
         "shards": 16,
         "operations": 20_003,
     }
+
+
+@pytest.mark.spark
+def test_what_both_engines_make_differs_in_made_by_alone(spark, tmp_path):
+    here, there = written(tmp_path / "here"), written(tmp_path / "there", session=spark)
+    assert table_of(here.blocks).equals(table_of(there.blocks))
+    (made_here, _, about_here), (made_there, _, about_there) = map(manifest_of, (here, there))
+    assert about_here == about_there
+    assert (made_here["executor"], made_here["master"]) == ("threads", None)
+    assert (made_there["executor"], made_there["master"]) == ("spark", "local[2]")
+    assert made_there["versions"].keys() - made_here["versions"].keys() == {"spark", "java"}
+    # Spark leaves files of its own, which readers pass over.
+    assert all(file.suffix == ".parquet" for file in there.blocks.files)
 
 
 def test_a_shard_is_the_unsharded_tape_of_its_size(tmp_path):
@@ -86,43 +100,13 @@ def test_workers_find_the_machine_code_that_the_driver_compiled(spark, tmp_path)
     assert spark.range(2).mapInArrow(look, "misses bigint").agg({"misses": "sum"}).first()[0] == 0
 
 
-def test_a_shard_that_is_written_twice_is_written_once(tmp_path):
-    plan = Plan.of("uniform", timers=1000, shards=2)
-    first = write_shard(tmp_path, 1, plan.pieces(1))
-    assert first.rows == 500
-    content = (tmp_path / first.file).read_bytes()
-    assert write_shard(tmp_path, 1, plan.pieces(1)) == first
-    assert (tmp_path / first.file).read_bytes() == content
-    assert [path.name for path in tmp_path.iterdir()] == ["shard-00001.parquet"]
-
-
-def test_progress_is_in_rows_if_their_number_is_known(tmp_path, monkeypatch):
-    """Ten operations in three shards, counted as they are written here, and by files that others
-    have finished. How many operations ten connections have is not known before.
-    """
-    shown, counts = [], []
-
-    @contextmanager
-    def progress(name, tasks, rows=None, rows_done=int):
-        counts.append(rows_done)
-        shown.append((rows, rows_done()))
-        yield
-        shown.append((rows, rows_done()))
-
-    def write(directory, number, pieces):
-        tapes = list(pieces)
-        if number == 0:
-            shown.append(counts[-1]())
-        return write_shard(directory, number, tapes)
-
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0}, raising=False)
-    monkeypatch.setattr("compare.trial.pipeline.generate.progress", progress)
-    monkeypatch.setattr("compare.trial.pipeline.generate.write_shard", write)
-    generate("uniform", tmp_path / "one", operations=10, shards=3)
-    assert shown == [(10, 0), 4, (10, 10)]
-    shown.clear()
-    generate("keepalive", tmp_path / "two", timers=10)
-    assert shown[0] == shown[-1] == (None, 0)
+def test_a_trace_is_replaced_only_by_force(tmp_path):
+    first = generate("uniform", tmp_path / "trace", operations=10)
+    with one_line(TraceError, "trace exists; pass --force"):
+        generate("uniform", tmp_path / "trace", operations=20)
+    second = generate("uniform", tmp_path / "trace", operations=20, force=True)
+    assert (first.run != second.run, second.totals["rows"]) == (True, 20)
+    assert sorted(path.name for path in second.path.iterdir()) == [MANIFEST, second.run]
 
 
 # ---- what goes wrong
@@ -156,7 +140,7 @@ def test_a_tape_that_becomes_too_long_leaves_nothing(where, tmp_path, monkeypatc
 
 
 def test_a_shard_that_is_being_written_is_stopped_when_another_fails(tmp_path, monkeypatch):
-    begun = threading.Event()
+    begun, tape = threading.Event(), make("uniform", operations=70_000).tape
 
     def pieces(plan, number=0):
         if number == 0:
@@ -164,7 +148,7 @@ def test_a_shard_that_is_being_written_is_stopped_when_another_fails(tmp_path, m
             raise WorkloadError("a bad shard")
         while True:  # as one that takes hours
             begun.set()
-            yield joined([])
+            yield tape
 
     monkeypatch.setattr("compare.trial.pipeline.generate.make", lambda *_, **__: None)
     monkeypatch.setattr(Plan, "pieces", pieces)

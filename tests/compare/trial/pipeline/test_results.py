@@ -2,16 +2,15 @@
 
 import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from compare.base.files import MANIFEST
 from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.pipeline.replay import replay_trace
-from compare.trial.pipeline.results import OUTCOMES, ResultsError, open_results
-from compare.trial.replay.outcome import outcome_of
+from compare.trial.pipeline.results import ResultsError, open_results
+from compare.trial.pipeline.summarise import outcomes_of
+from tests.compare.trial.pipeline.contents import rows_of
 from tests.words import one_line
 
 TIMERS = ["hashed-wheel/tick=7ms", "heapq-delay-queue"]
@@ -41,40 +40,16 @@ def test_results_are_opened_as_they_were_written(results):
     opened = open_results(results.path)
     assert opened == results
     assert [timer.label for timer in opened.contestants] == TIMERS
-    assert list(opened.replays()) == [(timer, shard) for shard in range(SHARDS) for timer in (0, 1)]
-    assert opened.complete
-    assert opened.unfinished() == []
 
 
-def test_outcomes_are_read_by_timer_and_shard(results):
-    table = results.read_outcomes()
-    assert table.schema.equals(OUTCOMES)
-    rows = table.to_pylist()
-    places = [(timer, shard) for timer in (0, 1) for shard in range(SHARDS)]
-    assert [(row["timer"], row["shard"]) for row in rows] == places
-    assert [row["engine"] for row in rows] == ["compiled"] * SHARDS + ["python loop"] * SHARDS
-    by_timer = results.outcomes()
-    assert [outcome for shards in by_timer for outcome in shards] == [
-        outcome_of(row) for row in rows
-    ]
-    assert [outcome.operations for outcome in by_timer[1]] == [10, 11, 12, 13]
-
-
-def test_a_missing_shard_is_named(results):
-    file = results.outcome_file(1, 2)
-    assert file == results.path / "outcomes" / "timer-001" / "shard-00002.parquet"
-    kept = results.expiries_file(1, 2)
-    assert kept == results.path / "expiries" / "timer-001" / "shard-00002.parquet"
-    row = pq.read_table(results.outcome_file(0, 0))
-    for table in (row.slice(0, 0), pa.concat_tables([row, row])):
-        pq.write_table(table, file)
-        with pytest.raises(ResultsError, match="shard-00002.parquet is not the outcome of a"):
-            results.read_outcomes()
-    file.unlink()
-    assert results.unfinished() == [(1, 2)]
-    changed(results, complete=False)
-    assert not open_results(results.path, complete=False).complete
-    refused(results, "not complete: 1 of 8 shard replays are missing; rerun the replay to resume")
+def test_outcomes_are_those_of_each_timer_over_all_shards(results):
+    first, second = outcomes_of(results)
+    assert [first.label, second.label] == TIMERS
+    engines = {row["outcome"]["engine"] for row in rows_of(results.expiries) if row["outcome"]}
+    assert engines == {"compiled", "python loop"}
+    for each in (first, second):
+        assert each.outcome.operations == 10 + 11 + 12 + 13
+        assert (len(each.samples), each.check) == (SHARDS, None)
 
 
 def test_results_of_another_trace_are_refused(results):
@@ -88,14 +63,15 @@ def test_results_of_another_trace_are_refused(results):
 @pytest.mark.parametrize(
     ("entries", "says"),
     [
-        ({"version": 3}, "has version 3, of an older release; this release reads 4"),
+        ({"version": 4}, "has version 4, of an older release; this release reads 5"),
         ({"timers": ["delay-queue"]}, "each of timers must have a name and settings"),
         ({"timers": [{"name": "delay-queue"}]}, "each of timers must have a name and settings"),
         ({"timers": None}, "timers is missing or not a list"),
+        ({"run": "../of.trace"}, "run '../of.trace' is not the name of a run"),
         ({"trace": {"path": "of.trace"}}, "trace must have a path and a digest"),
         *(
             ({flag: None}, f"{flag} is missing or not a boolean")
-            for flag in ("expiries", "drained", "counting", "checked", "complete")
+            for flag in ("expiries", "drained", "counting", "checked")
         ),
     ],
 )

@@ -1,23 +1,33 @@
 """The table of replayed results: sums over all shards, in which every value is another prime."""
 
 import json
+import shutil
 from dataclasses import fields, replace
 
 import numpy as np
-import pyarrow.parquet as pq
+import pyarrow as pa
 import pytest
 
 from compare.cli.commands.summarise import sheet_of
 from compare.cli.main import main
 from compare.traffic.tapes.trace import write_trace
 from compare.trial.pipeline.replay import replay_trace
-from compare.trial.pipeline.results import ResultsError, outcome_table
-from compare.trial.pipeline.summarise import rows_of_results, summarise, summary_of
+from compare.trial.pipeline.results import EXPIRIES, ResultsError, open_results, outcome_row
+from compare.trial.pipeline.summarise import (
+    outcomes_of,
+    summarise,
+    summary_of,
+    write_summary,
+)
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.lateness import Lateness
 from compare.trial.replay.outcome import NUMBERS, Outcome
 from compare.trial.results.store import contestant_entry, read_run
+from tests.compare.conftest import on_both
 from tests.compare.small_tapes import tape_of
+from tests.compare.trial.pipeline.contents import rewrite, rows_of, table_of
+from tests.words import one_line
+from timers.errors import TimerError
 
 SHARDS = 3
 TIMERS = ("hashed-wheel/tick=7us/wheel-size=64", "heapq-delay-queue")
@@ -55,9 +65,11 @@ def results(outcomes, tmp_path_factory):
     source = {"workload": "uniform", "seed": 7}
     trace = write_trace(path / "trace", tapes, unit="us", source=source)
     replayed = replay_trace(trace, TIMERS, path / "results", expiries=False)
-    for timer, shard in replayed.replays():
-        table = outcome_table(timer, shard, "any engine", outcomes[timer][shard], None)
-        pq.write_table(table, replayed.outcome_file(timer, shard))
+    rows = rows_of(replayed.expiries)
+    for row in rows:
+        outcome = outcomes[TIMERS.index(row["contestant"])][row["shard"]]
+        row["outcome"] = outcome_row("any engine", outcome, None)
+    rewrite(replayed.expiries, pa.Table.from_pylist(rows, EXPIRIES))
     return replayed
 
 
@@ -140,9 +152,10 @@ def test_the_manifest_says_what_it_is_of(run, results, outcomes):
         ({}, "trace"),
     ],
 )
-def test_a_trace_is_called_what_it_was_made_of(results, source, name):
-    changed = replace(results, trace=replace(results.trace, source=source))
-    assert {row.subject for row in rows_of_results(changed)} == {name}
+def test_a_trace_is_called_what_it_was_made_of(results, tmp_path, source, name):
+    trace = replace(results.trace, source=source)
+    run = write_summary(tmp_path / "run", results.manifest, trace, outcomes_of(results))
+    assert {row.subject for row in run.rows} == {name}
 
 
 def test_the_summary_is_written_and_replaced(results, run, tmp_path):
@@ -152,6 +165,30 @@ def test_the_summary_is_written_and_replaced(results, run, tmp_path):
     for _ in range(2):
         assert summarise(results.path, elsewhere).rows == run.rows
     assert [path.name for path in elsewhere.parent.iterdir()] == ["run"]
+
+
+def left_out(row):
+    return lambda table: pa.concat_tables([table.slice(0, row), table.slice(row + 1)])
+
+
+@on_both
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (left_out(0), "the outcomes of .* have shard 1 without 0"),
+        (left_out(5), "has outcomes of 2 of 3 shards"),
+        (lambda table: pa.concat_tables([table, table]), "the outcomes of .* have shard 0 twice"),
+        (lambda table: table.slice(0, 0), "there are outcomes of no timer"),
+    ],
+    ids=["first", "last", "two-runs", "nothing"],
+)
+def test_outcomes_that_are_not_whole_are_one_line(where, results, tmp_path, change, says):
+    copy = tmp_path / "results"
+    shutil.copytree(results.path, copy)
+    opened = open_results(copy)
+    rewrite(opened.expiries, change(table_of(opened.expiries)))
+    with one_line(TimerError, says):
+        summarise(copy, **where)
 
 
 def test_an_unwritable_place_is_refused(results, tmp_path):

@@ -1,4 +1,4 @@
-"""Both methods find every mismatch of a replay, with its kind, and nothing else."""
+"""On both engines, every mismatch of a replay is found, with its kind, and nothing else."""
 
 import dataclasses
 import re
@@ -8,16 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import compare.traffic.tapes.blocks
 from compare.cli.commands import verify as command
 from compare.cli.main import main
 from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START, id_space_of
-from compare.traffic.tapes.trace import shard_name, write_trace
-from compare.trial.oracle import sql
+from compare.traffic.tapes.trace import write_trace
 from compare.trial.oracle.compiled import NEVER, expect
 from compare.trial.oracle.mismatches import KINDS, Mismatch, mismatch_order
 from compare.trial.pipeline.replay import replay_trace
-from compare.trial.pipeline.results import EXPIRIES, ResultsError, read_expiries
-from compare.trial.pipeline.verify import METHODS, Verdict, Verification, verify
+from compare.trial.pipeline.results import EXPIRIES, ResultsError
+from compare.trial.pipeline.verify import Verdict, Verification, verify
+from tests.compare.conftest import on_both
 from tests.compare.small_tapes import tape_of
 from tests.compare.trial.oracle.test_check import (
     CORRUPTIONS,
@@ -28,11 +29,12 @@ from tests.compare.trial.oracle.test_check import (
     plain_mismatches,
     right_rows,
 )
+from tests.compare.trial.pipeline.contents import rewrite, rows_of, table_of
 from tests.words import one_line
 from timers import TimerError
 from timers.limits import LIMIT
 from timers.registry import timer_class
-from timers.rounding import OwnRounding, Rounding
+from timers.rounding import OwnRounding
 from timers.traits import Parameter
 
 ALL = 10**6
@@ -61,30 +63,33 @@ class HalfTimer(timer_class("delay-queue")):
     )
 
 
-@pytest.fixture(
-    params=["compiled", *(pytest.param(name, marks=pytest.mark.spark) for name in METHODS)],
-    ids=["threads", *METHODS],
-)
-def how(request):
-    """The compiled method in this process, and both on Spark, as keywords of `verify`."""
-    if request.param_index == 0:
-        return {}
-    return {"method": request.param, "session": request.getfixturevalue("spark")}
-
-
-def write_results(path, tapes, timers, rows_of=None, **options):
-    """Results of a replay; `rows_of(contestant, shard, tape)` are put in place of its expiries."""
+def write_results(path, tapes, timers, fired_by=None, **options):
+    """Results of a replay; `fired_by(contestant, shard, tape)` are put in place of its expiries."""
     trace = write_trace(path.with_name(f"{path.name}.trace"), tapes, unit="us", source={})
     results = replay_trace(trace, timers, path, **options)
-    for timer, shard in results.replays() if rows_of else ():
-        rows = rows_of(results.contestants[timer], shard, tapes[shard])
-        write_expiries(results.expiries_file(timer, shard), rows)
-    return path
+    if fired_by:
+        by_label = {timer.label: timer for timer in results.contestants}
+        fired = {
+            (label, shard): fired_by(timer, shard, tape)
+            for label, timer in by_label.items()
+            for shard, tape in enumerate(tapes)
+        }
+        replace_expiries(results.expiries, fired)
+    return results
 
 
-def write_expiries(file, rows):
-    columns = [pa.array(np.ascontiguousarray(rows[name])) for name in EXPIRIES.names]
-    pq.write_table(pa.table(columns, schema=EXPIRIES), file)
+def replace_expiries(dataset, fired):
+    """Put other rows in place of the expiries of each (label, shard), in two pieces."""
+    rows = []
+    for row in rows_of(dataset):
+        if row["outcome"] is not None:
+            new = fired[row["contestant"], row["shard"]]
+            half = len(new) // 2
+            for piece, part in enumerate((new[:half], new[half:])):
+                lists = {name: part[name].tolist() for name in ROW.names}
+                outcome = row["outcome"] if piece else None
+                rows.append({**row, **lists, "piece": piece, "outcome": outcome})
+    rewrite(dataset, pa.Table.from_pylist(rows, EXPIRIES))
 
 
 def moments(contestant, tape, *, drained=True):
@@ -121,18 +126,23 @@ def random_rows(random, right, tape):
     return corrupted(right, tape, changes, order)
 
 
+@on_both
 @pytest.mark.parametrize(
     ("drained", "timers"),
     [(True, FORMS[1::2]), (False, FORMS[2:3])],
     ids=["drained", "not-drained"],
 )
-def test_what_is_wrong_with_random_tapes_is_found(how, tmp_path, drained, timers):
-    """The one test that compares both oracles with a third one, in plain Python."""
+@pytest.mark.parametrize("block", [10, 1 << 16])
+def test_what_is_wrong_with_random_tapes_is_found(
+    where, tmp_path, monkeypatch, drained, timers, block
+):
+    """Compared with an oracle in plain Python."""
+    monkeypatch.setattr(compare.traffic.tapes.blocks, "BLOCK", block)
     random = np.random.default_rng(5 + drained)
     tapes = [random_tape(random) for _ in range(12)]
     wanted = {}
 
-    def rows_of(contestant, shard, tape):
+    def fired_by(contestant, shard, tape):
         fired_at = moments(contestant, tape, drained=drained)
         rows = random_rows(random, right_rows(tape, fired_at), tape)
         at_hand = wanted.setdefault(contestant.label, [0, 0, []])
@@ -141,8 +151,8 @@ def test_what_is_wrong_with_random_tapes_is_found(how, tmp_path, drained, timers
         at_hand[2] += plain_mismatches(tape, fired_at, rows, shard)
         return rows
 
-    path = write_results(tmp_path / "some [results]", tapes, timers, rows_of, drained=drained)
-    verified = verify(path, examples=ALL, allow=[HALF], **how)
+    results = write_results(tmp_path / "some [results]", tapes, timers, fired_by, drained=drained)
+    verified = verify(results.path, examples=ALL, allow=[HALF], **where)
     for verdict in verified.timers:
         expected, fired, mismatches = wanted[verdict.timer]
         assert list(verdict.examples) == sorted(mismatches, key=mismatch_order), verdict.timer
@@ -152,41 +162,25 @@ def test_what_is_wrong_with_random_tapes_is_found(how, tmp_path, drained, timers
     assert not verified.passed
 
 
-@pytest.mark.spark
-def test_a_rounding_in_sql_is_that_of_the_traits_up_to_the_last_moment(spark):
-    random = np.random.default_rng(3)
-    ticks = [1, 2, 7, 2**62, LIMIT, *(2 ** random.uniform(0, 63, 10)).astype(np.int64).tolist()]
-    roundings = [Rounding(), Rounding("levels")]
-    roundings += [Rounding(way, tick) for way in ("down", "up") for tick in ticks]
-    edges = [0, 1, 6, 7, 8, 99, 2**40, LIMIT // 2, LIMIT - 8, LIMIT - 1, LIMIT]
-    edges += [min(edge * ticks[-1], LIMIT) for edge in (1, 2, 3)]
-    pairs = [(deadline, time) for deadline in edges for time in edges]
-    pairs += [(63 * 8**level + by, 0) for level in range(9) for by in (-1, 0, 1)]
-    pairs += (2 ** random.uniform(0, 63, (200, 2))).astype(np.int64).tolist()
-    rows = spark.createDataFrame(pairs, "deadline BIGINT, time BIGINT").coalesce(1)
-    verified = rows.selectExpr("deadline", "time", *(sql.due(rounding) for rounding in roundings))
-    for deadline, time, *moments in verified.collect():
-        assert moments == [rounding.due_at(deadline, time) for rounding in roundings]
-
-
-def test_what_timers_fire_is_right(how, tmp_path):
+@on_both
+def test_what_timers_fire_is_right(where, tmp_path):
     tapes = [busy_tape(5_000, pending=300, seed=3), tape_of()]
-    verified = verify(write_results(tmp_path / "results", tapes, FORMS[:3]), **how)
+    verified = verify(write_results(tmp_path / "results", tapes, FORMS[:3]).path, **where)
     assert verified.passed
-    method = how.get("method", "compiled")
-    assert (verified.operations, verified.shards, verified.method) == (5_000, 2, method)
+    assert (verified.operations, verified.shards) == (5_000, 2)
 
 
-def test_the_closed_form_of_a_timer_of_ones_own_is_found_by_workers(how, tmp_path, monkeypatch):
+@on_both
+def test_the_closed_form_of_a_timer_of_ones_own_is_found_by_workers(where, tmp_path, monkeypatch):
     """Its module is where only the driver looks."""
     lines = f"from {__name__} import HalfTimer", "class Half(HalfTimer):", "    pass"
     (tmp_path / "half.py").write_text("\n".join(lines))
     monkeypatch.syspath_prepend(str(tmp_path))
     tape = tape_of((0, START, 0, 9), (1, REARM, 0, 20))  # no arm beside the re-arm
-    path = write_results(tmp_path / "results", [tape], ["half:Half"])
-    assert verify(path, allow=["half:Half"], **how).timers[0].counts == dict.fromkeys(KINDS, 0) | {
-        "late": 1
-    }
+    path = write_results(tmp_path / "results", [tape], ["half:Half"]).path
+    assert verify(path, allow=["half:Half"], **where).timers[0].counts == dict.fromkeys(
+        KINDS, 0
+    ) | {"late": 1}
 
 
 # ---- what cannot be verified
@@ -194,78 +188,109 @@ def test_the_closed_form_of_a_timer_of_ones_own_is_found_by_workers(how, tmp_pat
 
 @pytest.fixture
 def small(tmp_path):
-    tape = tape_of((0, START, 0, 5), (1, START, 1, 7))
-    return write_results(tmp_path / "results", [tape], ["delay-queue"])
+    tapes = [tape_of((0, START, 0, 5), (1, START, 1, 7)), tape_of((0, START, 0, 5))]
+    results = write_results(tmp_path / "results", tapes, ["delay-queue"])
+    keep = {
+        ("delay-queue", shard): right_rows(tape, moments(results.contestants[0], tape))
+        for shard, tape in enumerate(tapes)
+    }
+    replace_expiries(results.expiries, keep)
+    assert verify(results.path).passed
+    return results
 
 
-def fails(path, kind=ResultsError, *, says, **settings):
-    with one_line(kind, re.escape(says)):
-        verify(path, **settings)
+def fails(results, kind=ResultsError, *, says, **settings):
+    with one_line(kind, says):
+        verify(results.path, **settings)
 
 
-def test_an_unknown_method_is_one_line(small):
-    fails(small, says="method 'guess' is not compiled or sql", method="guess")
+def changed(number, **values):
+    """Change a row, or leave it out without values. Each of two shards has two rows."""
+
+    def change(table):
+        rows = table.to_pylist()
+        rows[number : number + 1] = [{**rows[number], **values}] if values else []
+        return pa.Table.from_pylist(rows, EXPIRIES)
+
+    return change
 
 
-def test_a_missing_file_is_one_line(small, how):
-    (small / "expiries" / "timer-000" / shard_name(0)).unlink()
-    fails(small, says="timer-000/shard-00000.parquet does not exist", **how)
+@on_both
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (changed(0), "the expiries of delay-queue in shard 0 lack piece 0"),
+        (changed(3), "the expiries of delay-queue in shard 1 are not complete"),
+        (lambda table: table.slice(0, 2), "delay-queue in shard 1 are not complete"),
+        (
+            lambda table: pa.concat_tables([table, table]),
+            "delay-queue in shard [01] lack piece 1, or have pieces of two runs",
+        ),
+        (changed(1, contestant="other"), "the results have 'other', which was not replayed"),
+        (changed(0, deadline=[None]), "an expiry has no deadline"),
+        (changed(0, fired_at=None), "an expiry has no fired_at"),
+    ],
+    ids=["first", "last", "shard", "two-runs", "other-timer", "no-deadline", "no-list"],
+)
+def test_expiries_that_are_not_whole_are_one_line(where, small, change, says):
+    rewrite(small.expiries, change(table_of(small.expiries)))
+    fails(small, says=says, kind=TimerError, **where)
 
 
+@on_both
 @pytest.mark.parametrize("which", ["expiries", "trace"])
-def test_a_damaged_file_is_one_line(small, how, which):
-    file = small / "expiries" / "timer-000" / shard_name(0)
-    if which == "trace":
-        file = small.with_name("results.trace") / shard_name(0)
+def test_a_trace_or_results_without_files_are_one_line(where, small, which):
+    rewrite(small.expiries if which == "expiries" else small.trace.blocks)
+    says = "not complete|has no blocks|lack|missing"
+    fails(small, says=says, kind=TimerError, **where)
+
+
+@on_both
+def test_the_order_of_rows_and_files_does_not_matter(where, small):
+    table = table_of(small.expiries)
+    rewrite(small.expiries, table.take([2, 1]), table.take([3, 0]))
+    assert verify(small.path, **where).passed
+
+
+@on_both
+@pytest.mark.parametrize("which", ["expiries", "trace"])
+def test_a_damaged_file_is_one_line(where, small, which):
+    [file] = (small.expiries if which == "expiries" else small.trace.blocks).files
     data = file.read_bytes()
     file.write_bytes(data[: len(data) // 2])
-    fails(small, TimerError, says=f"{file} is not a readable Parquet file", **how)
+    fails(small, TimerError, says=re.escape(file.name), **where)
 
 
-def test_a_damaged_byte_is_an_error_and_not_another_number(small, how):
-    file = small / "expiries" / "timer-000" / shard_name(0)
+@on_both
+def test_a_damaged_byte_is_an_error_and_not_another_number(where, small):
+    [file] = small.expiries.files
     data = bytearray(file.read_bytes())
     with pq.ParquetFile(file) as opened:
-        chunk = opened.metadata.row_group(0).column(2)
-    last = chunk.data_page_offset + chunk.total_compressed_size - 1
-    data[last] ^= 1
+        row_group = opened.metadata.row_group(0)
+        names = [row_group.column(k).path_in_schema for k in range(row_group.num_columns)]
+        chunk = row_group.column(names.index("fired_at.list.element"))
+    data[chunk.data_page_offset + chunk.total_compressed_size - 1] ^= 1
     file.write_bytes(data)
-    # Spark does not say which file it is.
-    says = "CRC checksum" if how.get("method") == "sql" else file.name
-    fails(small, TimerError, says=says, **how)
+    # Spark does not always say which file it is.
+    fails(small, TimerError, says=f"CRC checksum|{file.name}", **where)
 
 
 @pytest.mark.parametrize(
-    ("table", "says"),
+    ("columns", "says"),
     [
-        (
-            {"operation": [1], "fired_at": [1]},
-            "has the columns (operation int64, fired_at int64); expiries have",
-        ),
-        ({"operation": [1], "deadline": [1.5], "fired_at": [1]}, "deadline double"),
-        ({"operation": [1], "deadline": [None], "fired_at": [1]}, "has a row without deadline"),
+        ({"operation": [1], "fired_at": [1]}, "has the columns (operation int64, fired_at int64);"),
+        ({"shard": [0], "time": [[1.5]]}, "time list<element: double>); it must have (shard int32"),
     ],
 )
-def test_a_file_of_other_columns_is_one_line(tmp_path, table, says):
-    kinds = {name: pa.float64() if 1.5 in values else pa.int64() for name, values in table.items()}
-    path = tmp_path / "some.parquet"
-    pq.write_table(
-        pa.table({name: pa.array(values, kinds[name]) for name, values in table.items()}), path
-    )
-    with pytest.raises(ResultsError) as raised:
-        list(read_expiries(path))
-    assert str(raised.value).startswith(str(path))
-    assert says in str(raised.value)
+def test_a_file_of_other_columns_is_one_line(small, columns, says):
+    [file] = small.expiries.files
+    pq.write_table(pa.table(columns), file)
+    fails(small, says=re.escape(says))
 
 
-def test_a_file_is_read_in_pieces(tmp_path, monkeypatch):
-    # Private: the public way is a file of 300 000 rows.
-    monkeypatch.setattr("compare.trial.pipeline.results._ROWS_AT_ONCE", 10)
-    path = tmp_path / "some.parquet"
-    pq.write_table(pa.table({name: pa.array(range(25)) for name in EXPIRIES.names[::-1]}), path)
-    pieces = list(read_expiries(path))
-    assert max(piece.fired_at.size for piece in pieces) <= 10
-    assert np.concatenate([piece.fired_at for piece in pieces]).tolist() == list(range(25))
+def test_results_without_expiries_cannot_be_verified(small, tmp_path):
+    kept = replay_trace(small.trace, ["delay-queue"], tmp_path / "kept", expiries=False)
+    fails(kept, says="has only summaries; replay without --summaries-only to verify")
 
 
 # ---- the command
@@ -282,11 +307,11 @@ def run(capsys):
     return run
 
 
-def test_the_lowest_of_each_kind_are_told(run, small, how):
-    """With SQL, the command finds the tests' session running."""
-    file = small / "expiries" / "timer-000" / shard_name(0)
-    write_expiries(file, np.array([(1, 7, 9), (9, 0, 5), (-2, 0, 5), (0, 5, 8)], ROW))
-    code, out = run(small, "--method", how.get("method", "compiled"), "--examples", "1")
+def test_the_lowest_of_each_kind_are_told(run, small):
+    wrong = np.array([(1, 7, 9), (9, 0, 5), (-2, 0, 5), (0, 5, 8)], ROW)
+    right = np.array([(0, 5, 5)], ROW)
+    replace_expiries(small.expiries, {("delay-queue", 0): wrong, ("delay-queue", 1): right})
+    code, out = run(small.path, "--examples", "1")
     assert code == command.MISMATCHES
     assert "delay-queue: 2 spurious, 2 late" in out
     assert [line.split()[:5] for line in out.splitlines()[-2:]] == [
@@ -302,6 +327,6 @@ def test_the_table_fits_80_columns(tmp_path):
     name = "hierarchical-wheel/tick=1000/wheel-size=1024"
     counts = dict.fromkeys(KINDS, 10**12)
     verdict = Verdict(10**12, 10**12, counts, (*examples, stray), name)
-    text = command.text_of(Verification(tmp_path, "compiled", "us", 10**12, 10**5, (verdict,)))
+    text = command.text_of(Verification(str(tmp_path), "us", 10**12, 10**5, (verdict,)))
     assert max(len(line) for line in text.splitlines()[1:]) <= 80
     assert "(not on the tape): fired at" in text
