@@ -63,21 +63,29 @@ def replay(
 
     from compare.cli.commands.verify import MISMATCHES
     from compare.cli.commands.verify import text_of as verification_text
+    from compare.spark.engine import engine
+    from compare.spark.places import is_far
     from compare.trial.pipeline.replay import replay_trace
     from compare.trial.pipeline.summarise import outcomes_of
     from compare.trial.pipeline.verify import checked
 
     with nullcontext("") if out else TemporaryDirectory(prefix="wheelwork-") as temporary:
-        results = replay_trace(
-            trace,
-            timers,
-            out or Path(temporary, "results"),
-            expiries=bool(out) and not summaries_only,
-            check=not (out or summaries_only),
-            drained=not no_drain,
-            **given,
-        )
-        outcomes = outcomes_of(results)
+        place = out or Path(temporary, "results")
+        master = given.pop("master")
+        # Only Spark reads the results that are there; without a session, it would have ended.
+        with engine(master, places=[place]) if is_far(place) else nullcontext() as chosen:
+            results = replay_trace(
+                trace,
+                timers,
+                place,
+                expiries=bool(out) and not summaries_only,
+                check=not (out or summaries_only),
+                drained=not no_drain,
+                master=master,
+                session=getattr(chosen, "session", None),
+                **given,
+            )
+            outcomes = outcomes_of(results, chosen)
         totals = [each.outcome for each in outcomes]
         verification = None
         if results.manifest["checked"]:

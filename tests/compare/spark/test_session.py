@@ -24,8 +24,8 @@ from timers import TimerError
 from timers.kernels.jit import COMPILING
 
 ROOT = Path(__file__).resolve().parents[3]
-TOOLS = "bash sh dirname basename ps env uname cat sed nice ls readlink id grep"
-"""What Spark's own launch scripts call; a machine without Java still has these."""
+TOOLS = "bash chmod sh dirname basename ps env uname cat sed nice ls readlink id grep"
+"""What Spark and its launch scripts call; a machine without Java still has these."""
 
 
 def fake_java(directory, version, *, knows_module=True):
