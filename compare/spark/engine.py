@@ -34,7 +34,10 @@ _WRITING = {
     # No value occurs twice in most columns.
     "parquet.enable.dictionary": "false",
     # Bytes of a row group: what a reader holds at least. The default is 128 MB.
-    "parquet.block.size": str(1 << 24),
+    "parquet.block.size": str(1 << 23),
+    # Rows after which the size is looked at. By default at least 100, of 1.4 MB each.
+    "parquet.page.size.row.check.min": "1",
+    "parquet.page.size.row.check.max": "8",
     "parquet.page.write-checksum.enabled": "true",
 }
 _READING = {

@@ -68,6 +68,4 @@ def test_a_peer_is_built_without_a_checkout(user):
     if shutil.which("gcc") is None:
         pytest.skip("gcc is missing")
     assert user("wheelwork peers build c-hashed-wheel").startswith("c-hashed-wheel: ")
-    assert "| c-hashed-wheel |  | no fault" in user(
-        "wheelwork peers check --quick c-hashed-wheel"
-    )
+    assert "| c-hashed-wheel |  | no fault" in user("wheelwork peers check --quick c-hashed-wheel")
