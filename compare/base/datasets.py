@@ -88,7 +88,7 @@ class Dataset:
             raise self.error(f"{self.path} is not a directory of this machine")
         with errors_as(self.error, f"cannot read {self.path}"):
             names = sorted(Path(self.path).iterdir())
-        # As in Spark, what begins with a dot or an underscore is no data.
+        # As in Spark, a file whose name begins with a dot or an underscore is not data.
         return [path for path in names if path.name[0] not in "._"]
 
     @cached_property

@@ -54,7 +54,7 @@ def read_description(session: "SparkSession", place: str) -> str | None:
                 return bytes.fromhex(value).decode() if re.fullmatch("[0-9a-f]+", value) else None
             path = f"{place.rstrip('/')}/{MANIFEST}"
             lines = session.read.text(path, wholetext=True).collect()
-        except Exception as error:
+        except Exception as error:  # of Spark: classic and Connect have classes of their own
             if any(text in str(error) for text in _MISSING):
                 return None
             raise
@@ -163,7 +163,7 @@ def new_run(
 def _is_table(session: "SparkSession", place: str) -> bool:
     try:
         return bool(session.catalog.tableExists(place.removeprefix(TABLE)))
-    except Exception as error:
+    except Exception as error:  # of any catalog
         raise PipelineError(f"cannot read {place}: {failure(error)}") from None
 
 

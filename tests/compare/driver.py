@@ -22,7 +22,7 @@ if __name__ == "__main__":
                 break
             try:
                 reply = True, function(spark, *arguments)
-            except Exception:
+            except Exception:  # the caller is told, whatever it is
                 reply = False, traceback.format_exc()
             pickle.dump(reply, replies)
             replies.flush()

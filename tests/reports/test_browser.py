@@ -192,7 +192,7 @@ def test_text_has_contrast(opened, scheme):
 
 def test_it_is_short_when_it_is_opened(opened):
     page = opened("full")
-    assert page.evaluate("document.documentElement.scrollHeight") <= 4600
+    assert page.evaluate("document.documentElement.scrollHeight") <= 4500
     assert page.evaluate("document.documentElement.scrollWidth") <= 1400
 
 

@@ -91,7 +91,7 @@ class Job(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What was read, besides the blocks and the rejected rows."""
+    """Counts and statistics of the log that was read."""
 
     kinds: Mapping[str, int]  # rejected rows by kind
     examples: Sequence[str]

@@ -43,7 +43,7 @@ class TraceError(TimerError, ValueError):
 
 @dataclass(frozen=True)
 class Shard:
-    """What a shard has: the column `end` of its last block."""
+    """Counts and bounds of a shard: the column `end` of its last block."""
 
     rows: int = 0
     id_space: int = 0
@@ -131,7 +131,7 @@ class Tapes:
         self._name, self._number = name, shard
         self._rules, self._blocks, self._ended = Rules(MAX_ID_SPACE, dense=True), 0, False
         self.shard = Shard()
-        """What the blocks so far have."""
+        """The counts and bounds of the blocks so far."""
 
     def of(self, blocks: Iterable[pa.RecordBatch]) -> Iterator[Tape]:
         """The tapes of all blocks; see `take` and `finish`, whose errors it raises."""

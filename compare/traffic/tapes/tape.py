@@ -82,8 +82,8 @@ def validate(tape: Tape, id_space: int) -> None:
 class Rules:
     """Checks a tape piece by piece, in order. Memory: a byte per id.
 
-    If ids are `dense`, an id is below the number of rows up to the end of its piece: so many ids
-    take memory in a replay.
+    With `dense`, each id must be below the number of rows up to the end of its piece. A replay
+    allocates memory for every id, so a huge one would take gigabytes.
     """
 
     def __init__(self, id_space: int, *, dense: bool = False) -> None:
