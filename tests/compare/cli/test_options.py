@@ -124,7 +124,13 @@ GENERATED = {"timers": None, "operations": None, "shards": 1, "seed": 0, "parame
 
 WRITTEN = {"force": False, "master": None}
 
-REPLAYED = {"expiries": True, "drained": True, "counting": False, "check": False} | WRITTEN
+REPLAYED = {
+    "expiries": True,
+    "drained": True,
+    "counting": False,
+    "check": False,
+    "session": None,
+} | WRITTEN
 
 LOG = "log.csv --time t --out o"
 
