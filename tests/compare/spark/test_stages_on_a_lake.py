@@ -154,10 +154,10 @@ def test_the_command_runs_all_stages_and_resumes(lake, tmp_path, uri):
     named = ["--time=t", "--duration=d", "--timeout=5s", "--timers=delay-queue,cascading-wheel"]
     places = [f"--out={uri}/out", f"--page={tmp_path / 'page'}", f"--master={lake.master}"]
 
-    def run(*given):
+    def run():
         command = [*WITH_US, sys.executable, "-m", "compare", "pipeline", f"{uri}/log/*.csv"]
         return subprocess.run(
-            [*command, *named, *places, *given],
+            [*command, *named, *places],
             env=lake.environment,
             cwd=lake.folder,
             capture_output=True,
@@ -175,6 +175,3 @@ def test_the_command_runs_all_stages_and_resumes(lake, tmp_path, uri):
     again = run()
     assert again.returncode == 0, again.stderr
     assert sorted(names(lake, uri)) == kept
-    other = run("--timeout=6s")
-    assert other.returncode == 2
-    assert "has another pipeline (source differs)" in other.stderr
