@@ -14,6 +14,7 @@ from compare.trial.bench.callers import CALLERS, HOSTS
 from compare.trial.bench.callers import METRICS as METRICS_OF_CALLERS
 from compare.trial.bench.overload import CONTENDERS
 from compare.trial.bench.peers import METRIC as PEER_TIME
+from compare.trial.bench.replays import OWN
 from compare.trial.bench.task import BY_NAME, TASKS, Task
 from compare.trial.claims.run import Settled, settled
 from compare.trial.peers.catalogue import NAMES as PEERS
@@ -485,7 +486,7 @@ def _check(run: Run) -> None:
         return
     known = {row.contestant for row in run.rows}
     peers = {entry["name"] for entry in run.manifest.get("peers", ())}
-    if unknown := known - labels - peers - {*CONTENDERS, *HOSTS}:
+    if unknown := known - labels - peers - {*CONTENDERS, *HOSTS, *OWN}:
         raise RunError(f"{run.path}: the manifest does not describe {min(unknown)}")
 
 

@@ -59,6 +59,7 @@ Examples:
     "Time limit per timer and size, in seconds; a slower task is skipped at larger sizes.",
     default=_DEFAULT.budget,
 )
+@options.all_delays
 @options.option("--seed", options.INTEGER, "Seed of the workloads.", default=_DEFAULT.seed)
 @options.runs(_DEFAULT.runs)
 @options.formats

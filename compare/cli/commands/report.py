@@ -31,6 +31,7 @@ Examples:
 @options.option("--idle", "TIME", "Idle timeout of a key, such as 30s.")
 @options.workload
 @options.peers()
+@options.all_delays
 @options.option(
     "--run",
     options.Place("run"),
@@ -54,6 +55,7 @@ def report(
     traces: tuple[str, ...],
     workloads: tuple[str, ...],
     peers: tuple[str, ...],
+    all_delays: bool,
     stored: str | None,
     replayed: tuple[str, ...],
     allow: tuple[str, ...],
@@ -114,6 +116,7 @@ def report(
                 traces=traces,
                 workloads=workloads or None,
                 peers=peers,
+                all_delays=all_delays,
                 tails=QUICK_TAILS,
                 command=command,
             )

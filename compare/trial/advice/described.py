@@ -13,17 +13,15 @@ from typing import NamedTuple
 from compare.trial.advice.choice import MODELLED, USUAL, Choice, Offer, choose
 from compare.trial.advice.model import CORE, cost, is_known
 from compare.trial.bench.constants import Fit, fits, sizes_of
-from compare.trial.bench.replays import REPLAYS
+from compare.trial.bench.costs import rivals
+from compare.trial.bench.replays import HOSTS, REPLAYS
 from compare.trial.bench.steady import Traffic
 from compare.trial.bench.work import UNIT
-from compare.trial.replay.contestant import COMPILED, Contestant, contestant
+from compare.trial.replay.contestant import Contestant, contestant
 from timers.registry import names
 
 CALLERS = tuple(REPLAYS)
 """The ways of calling a timer."""
-
-HOST = "asyncio"
-"""The caller that has timers of its own, and their name."""
 
 SAMPLES = 2
 
@@ -62,14 +60,14 @@ def bracket(caller: str, pending: float) -> list[int]:
     return list(sizes[max(above - 1, 0) : max(above, 1) + 1])
 
 
-def rivals(caller: str, max_early: int, max_late: int) -> dict[str, Contestant | None]:
-    """The compiled timers that are precise enough, by label; bounds in ms."""
-    found: dict[str, Contestant | None] = {}
+def precise(caller: str, max_early: int, max_late: int) -> dict[str, Contestant | None]:
+    """The timers that are precise enough, by label, with None for a host; bounds in ms."""
+    timers = []
     for each in map(contestant, names()):
         early, late = each.rounding(UNIT).bounds()
-        if each.engine == COMPILED and -early <= max_early and late <= max_late:
-            found[each.label] = each
-    return found | ({HOST: None} if caller == HOST else {})
+        if -early <= max_early and late <= max_late:
+            timers.append(each)
+    return rivals(caller, timers)
 
 
 def described(
@@ -81,7 +79,7 @@ def described(
     progress: Callable[[str], object] = lambda step: None,
 ) -> Described | None:
     """Measure and choose; None if no timer is known with so many pending."""
-    everyone, sizes = rivals(caller, max_early, max_late), bracket(caller, traffic.pending)
+    everyone, sizes = precise(caller, max_early, max_late), bracket(caller, traffic.pending)
     known = defaultdict[str, dict[int, Fit]](dict)
     left: Mapping[str, Contestant | None] = everyone
     for size in sizes:
@@ -106,7 +104,7 @@ def described(
             nbytes=each.nbytes,
             default=True,
             usual=each.label == USUAL,
-            host=each.label == HOST,
+            host=each.label in HOSTS.get(caller, ()),
         )
         for each in costs
     ]

@@ -16,6 +16,7 @@ from compare.traffic.workloads.catalogue import LARGEST_SEED, MAX_IN_MEMORY, wor
 from compare.trial.bench import work
 from compare.trial.bench.callers import Callers
 from compare.trial.bench.comparison import ALL_TAILS, NO_TAILS, Comparison, workloads_of
+from compare.trial.bench.costs import CallerCosts
 from compare.trial.bench.idle import LARGEST, Idle
 from compare.trial.bench.machine import surroundings
 from compare.trial.bench.measure import Bench, Progress, Store, another_fits
@@ -29,6 +30,7 @@ from compare.trial.bench.sources import (
     trace_source,
     workload_source,
 )
+from compare.trial.bench.steady import KINDS, RANDOM
 from compare.trial.bench.tails import Tails
 from compare.trial.bench.threads import MOST_PENDING, ThreadsBench
 from compare.trial.oracle.compiled import check_agreement, expect
@@ -45,6 +47,7 @@ from timers.registry import names
 LARGEST_SIZE = 10**7  # 600 MB of tapes and timers
 LARGEST_REPEATS = 1000
 QUICK_SIZE = 100_000  # timers pending, for quick tails: the largest size up to this
+COST_ROUNDS = 2  # samples of each replay that the costs of callers follow from
 _STEP_WIDTH = 48  # fits "checking hierarchical-wheel on lognormal-high"
 
 
@@ -84,6 +87,12 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
     bench = Bench(contestants, options.sizes, options.repeats, options.budget, options.seed, clock)
     largest = max(options.sizes, default=1)
     callers = Callers(contestants, options.repeats, options.budget, options.seed, largest)
+    costs = CallerCosts(
+        contestants,
+        min(options.repeats, COST_ROUNDS),
+        largest,
+        tuple(KINDS) if options.all_delays else (RANDOM,),
+    )
     peers = PeerBench(
         chosen,
         contestants,
@@ -115,6 +124,7 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
     measured: list[
         Bench
         | Callers
+        | CallerCosts
         | PeerBench
         | ThreadsBench
         | Replays
@@ -123,6 +133,7 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
         | ProcessMemory
         | Overload
     ] = [
+        *([costs] if options.sizes else []),
         bench,
         *([callers] if options.sizes else []),
         *([peers] if chosen and options.sizes else []),
