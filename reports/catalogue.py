@@ -93,7 +93,7 @@ def times_lead(summary: Summary) -> str:
     notes = [
         "What one operation costs as the number of pending timers (N) grows. Markers show the "
         "median of the samples, bars the range from the least to the greatest. Axes are "
-        "logarithmic. Points are moved sideways a little so that none hides another."
+        "logarithmic."
     ]
     if not all(timer.compiled for timer in summary.contestants):
         notes.append("Dashed: times of a “Python loop”, which include the interpreter's overhead.")
@@ -683,7 +683,7 @@ def work(summary: Summary) -> Table:
         },
         "In slots: the share of the pending timers that are in the slots of a wheel while it is "
         "held. The others wait in a list, until the wheel reaches that far or for the end of the "
-        "tick; with a low share, the time of hold is that of the list.",
+        "tick; with a low share, the time of a cancel and insert is that of the list.",
         {"operation": tasks[-1].title, "size": _largest(summary.sizes)} if tasks else {},
     )
 
