@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli import options
+from compare.cli.described import DEFAULT_LATE
 from compare.cli.text import Sheet, labelled, shown
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ KINDS = ("random", "one", "few", "keepalive", "periodic")
 """The kinds of traffic, and CALLERS the callers: those of `compare.trial`, without importing it."""
 
 CALLERS = ("compiled", "python", "batches", "system-timer", "asyncio")
-DEFAULT_LATE = "10ms"
 FORMATS = (".svg", ".png")
 _WORTH = 0.1  # a saving that is mentioned
 _CONCERN = 1.0  # ms of CPU per second; less is no reason to choose a timer
@@ -199,6 +199,7 @@ def _object(advice: "Advice") -> dict[str, Any]:
         "trace": str(advice.trace.path),
         "unit": advice.unit,
         "noise": _noise(advice).plain(),
+        "decided": advice.decided,
         "best": entry(advice.best),
         "chosen": _chosen(advice),
         "runner_up": entry(advice.runner_up),
@@ -306,8 +307,14 @@ def _answer(advice: "Advice") -> dict[str, str]:
     if ms := _ms_per_second(advice, best.cost):
         spent = f"{ms:.3g} ms" if ms >= 0.001 else f"{ms * 1e6:.3g} ns"
         cost = f"{spent} of CPU per second of this traffic; {cost}"
+    use = best.label
+    if not advice.decided:
+        use = (
+            f"not decided on this machine now: the noise is {max(best.noise, 0):.0%}; of what was"
+            f" measured, {best.label} is the choice; repeat the command when the machine is idle"
+        )
     return {
-        "use": best.label,
+        "use": use,
         "cost": f"{cost}; {_bytes(best.nbytes)}",
         "lateness": _lateness(advice),
         "chosen": _chosen(advice),

@@ -1,8 +1,9 @@
 """`wheelwork report`: write results as a page with charts, and print its path last."""
 
 import re
+import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,11 @@ from compare.cli.commands.ingest import ingest_log
 from compare.cli.commands.inspect import GUESSES, ingest_command
 from compare.trial.bench.comparison import QUICK_TAILS, Comparison
 from timers.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compare.trial.results.schema import Row
 
 TRACES = "traces"
 """Subdirectory of the runs for traces made from logs."""
@@ -87,6 +93,8 @@ def report(
         shown = "--run" if stored else "--replayed"
         raise click.UsageError(f"{shown} shows what is stored; --{unused[0]} is not used")
 
+    if all_delays and (stored or replayed):
+        raise click.UsageError("--all-delays is for a measurement, and stored results are shown")
     if allow and not replayed:
         raise click.UsageError("--allow is for the timers of --replayed")
 
@@ -108,9 +116,20 @@ def report(
         for kind, guess in GUESSES.items():
             if (log := logs[kind]) and (delay := logs[guess.delay]):
                 traces = (*traces, _ingested(kind, log, delay))
+        from compare.base.progress import tell
+        from compare.cli.described import FIRST, first_answer
+        from compare.trial.bench.costs import task_of
         from compare.trial.bench.run import run_comparison
+        from compare.trial.bench.steady import RANDOM
 
         command = click.get_current_context().obj
+
+        def first(task: str, rows: "Sequence[Row]") -> None:
+            if task == task_of(FIRST, RANDOM):
+                text = first_answer(rows, next(iter(traces), None))
+                if text:
+                    tell(f"wheelwork: {text}")
+
         path = run_comparison(
             Comparison(
                 traces=traces,
@@ -119,8 +138,12 @@ def report(
                 all_delays=all_delays,
                 tails=QUICK_TAILS,
                 command=command,
-            )
+            ),
+            finished=first,
         )
+        if not all_delays:
+            again = shlex.join([*command, "--all-delays"])
+            click.echo(f"costs are those of random delays; for others: {again}", err=True)
     run = read_run(path)
     page = write_report(run, out, run_before(run))
     click.echo(f"run: {path}")

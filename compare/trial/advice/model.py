@@ -120,3 +120,12 @@ def cost(traffic: Traffic, fits: Mapping[int, Fit]) -> tuple[float, float, float
     middle = sum(constant * rate for constant, rate in of_each)
     factor = math.exp(NINE_OF_TEN * math.hypot(found.error, FLOOR))
     return middle, middle / factor, middle * factor
+
+
+def by_round(traffic: Traffic, fits: Mapping[int, Fit]) -> list[float]:
+    """The cost by the constants of each round of samples alone; of all if there are no rounds."""
+    rounds = min(len(fit.rounds) for fit in fits.values())
+    return [
+        cost(traffic, {size: Fit(fit.rounds[k], fit.error) for size, fit in fits.items()})[0]
+        for k in range(rounds)
+    ] or [cost(traffic, fits)[0]]

@@ -29,6 +29,11 @@ def subject_of(caller: str, kind: str) -> str:
     return f"{caller}, {kind}"
 
 
+def task_of(caller: str, kind: str) -> str:
+    """The name with which the constants for a caller and a kind of traffic are stored."""
+    return f"costs-{caller}-{kind}"
+
+
 def rivals(
     caller: str, contestants: Iterable[Contestant], *, hosts: bool = True
 ) -> dict[str, Contestant | None]:
@@ -65,7 +70,7 @@ class CallerCosts:
     @property
     def tasks(self) -> list[str]:
         """The names with which `run` stores rows: one for each caller and kind."""
-        return [f"costs-{caller}-{kind}" for kind in self.kinds for caller in self.callers]
+        return [task_of(caller, kind) for kind in self.kinds for caller in self.callers]
 
     @property
     def steps(self) -> int:
@@ -92,7 +97,7 @@ class CallerCosts:
                     left = {label: each for label, each in left.items() if (caller, label) in found}
                     for (_, label), fit in found.items():
                         rows += rows_of_fit(label, subject_of(caller, kind), size, fit)
-                store(f"costs-{caller}-{kind}", rows)
+                store(task_of(caller, kind), rows)
 
 
 def rows_of_fit(label: str, subject: str, size: int, fit: Fit) -> Iterator[Row]:

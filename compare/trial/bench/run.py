@@ -51,10 +51,15 @@ COST_ROUNDS = 2  # samples of each replay that the costs of callers follow from
 _STEP_WIDTH = 48  # fits "checking hierarchical-wheel on lognormal-high"
 
 
-def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path:
+def run_comparison(
+    options: Comparison,
+    clock: Clock = time.thread_time,
+    finished: Store = lambda task, rows: None,
+) -> Path:
     """Measure, replay and store; returns the path of the stored run.
 
-    `clock` returns seconds, by default of the thread's CPU time. All options are checked before
+    `clock` returns seconds, by default of the thread's CPU time. `finished` is called with each
+    finished task and its rows. All options are checked before
     anything is measured. A comparison that fails stores nothing; of one that is interrupted, the
     finished tasks stay: a size, the callers, or a source. If stderr is a terminal, a progress bar
     is shown.
@@ -158,10 +163,14 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
             bar.set_description_str(f"{description:<{_STEP_WIDTH}}", refresh=False)
             bar.update()
 
+        def store(task: str, rows: Sequence[Row]) -> None:
+            writer.write(task, rows)
+            finished(task, rows)
+
         wall = cpu = 0.0
         for each in measured:
             started = time.perf_counter(), _cpu_time()
-            each.run(step, writer.write)
+            each.run(step, store)
             if each is not overload:  # which waits for calls that are due
                 wall += time.perf_counter() - started[0]
                 cpu += _cpu_time() - started[1]

@@ -153,6 +153,15 @@ def test_each_figure_of_the_advice_is_in_its_place(said, found):
     )
 
 
+def test_where_noise_decides_no_timer_is_named(said, found, monkeypatch):
+    turns = {"delay-queue": [100.0, 220.0], "cascading-wheel": [140.0, 104.0]}
+    found({label: (times, 2_000, 0, True) for label, times in turns.items()})
+    monkeypatch.setattr(search, "EXPONENTS", {})
+    words = " ".join(said("us")[1].split())
+    assert " use not decided on this machine now: the noise is 120%" in words
+    assert json.loads(said("us", "--json")[1])["decided"] is False
+
+
 def test_a_precise_timer_that_is_about_as_cheap_is_advised(said, found):
     """At the rate of this trace, 30 ns per operation are less than 1 % of a core."""
     trace = found(FIGURES | {"delay-queue": ([130.0, 182.0], 2_000, 0, True)})
