@@ -24,7 +24,7 @@ def test_tables_sort_and_show_the_chosen_columns(opened):
     assert page.locator("#table-times thead th:visible").all_inner_texts() == [
         "timer",
         "Insert",
-        "Hold",
+        "Cancel and insert",
         "Expiry, event-driven",
     ]
     expiry = page.locator("#table-times thead button:visible").nth(3)
@@ -45,7 +45,7 @@ def test_tables_sort_and_show_the_chosen_columns(opened):
     expiry.press("Enter")
     sorts = page.locator("#table-times [aria-sort]")
     assert [sorts.count(), sorts.get_attribute("aria-sort")] == [1, "descending"]
-    page.select_option("#table-times [data-facet=operation]", label="Hold")
+    page.select_option("#table-times [data-facet=operation]", label="Cancel and insert")
     page.select_option("#table-times [data-facet=size]", "")
     page.select_option("#table-times [data-facet=statistic]", label="greatest [ns]")
     heads = page.locator("#table-times thead th:visible").all_inner_texts()
