@@ -11,9 +11,13 @@ from typing import NamedTuple
 from compare.base import formats, quantiles
 from compare.base.quantiles import TAIL
 from compare.trial.bench.callers import LOOP, METRICS, OWN_CLOCK
+from compare.trial.bench.costs import ERROR, subject_of
+from compare.trial.bench.costs import METRICS as CONSTANTS
 from compare.trial.bench.idle import TICKS
 from compare.trial.bench.peers import MEMORY as PEER_MEMORY
 from compare.trial.bench.peers import METRIC, SINGLE, SUBJECTS
+from compare.trial.bench.replays import OWN as OWN_OF_PROGRAMS
+from compare.trial.bench.steady import KINDS
 from compare.trial.bench.task import HOLD
 from compare.trial.bench.threads import OWN
 from compare.trial.replay.engine import OPERATIONS_AT_ONCE
@@ -24,7 +28,7 @@ from compare.trial.results.schema import IDLE, MEMORY, TAILS, THREADS
 from reports import changes, claims, method, overload, purgatory, timeouts
 from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
-from reports.select import pivot, where
+from reports.select import Key, pivot, where
 from reports.statistics import Estimate
 from reports.summary import (
     Measured,
@@ -302,6 +306,44 @@ def callers(summary: Summary) -> Table:
     ways = [caller for caller in summary.callers if caller not in OWN_CLOCK]
     table = _costs(summary, "callers", "Costs of a caller", ways, ranked=True)
     return replace(table, note=f"Median and range, in ns. {BOLD}")
+
+
+def constants(summary: Summary) -> Table:
+    """What the cost of traffic is made of, for each caller and kind of timeouts."""
+    places: dict[Heading, Sequence[Wanted]] = {
+        (TITLES[caller][0], KINDS[kind].partition(":")[0], formats.size(size)): [
+            (name, subject, size) for name in (*CONSTANTS, ERROR)
+        ]
+        for caller in TITLES
+        for kind in KINDS
+        if (subject := subject_of(caller, kind)) in summary.fits
+        for size in sorted({n for by_size in summary.fits[subject].values() for n in by_size})
+    }
+    table = tabulate(
+        summary,
+        "constants",
+        "What the cost of traffic is made of",
+        ("caller", "timeouts", "size", "figure"),
+        places,
+        "In ns, fitted to replays; below, those of each round of samples alone. A cost adds them "
+        "up, as often as each occurs.",
+        dict(zip(("caller", "timeouts", "size"), [*places][-1], strict=True)) if places else {},
+    )
+    rows: dict[Subject, Row] = {
+        host: _of_fits(summary, host, places)
+        for host in summary.hosts
+        if host.name in OWN_OF_PROGRAMS
+    }
+    return replace(table, entries={who: row for who, row in rows.items() if row} | table.entries)
+
+
+def _of_fits(summary: Summary, host: Measured, places: Mapping[Heading, Sequence[Wanted]]) -> Row:
+    return {
+        (*place, metric_named(name).heading): cell("interval", name, summary.figures[key])
+        for place, wanted in places.items()
+        for name, subject, size in wanted
+        if (key := Key(host.name, subject, size, name)) in summary.figures
+    }
 
 
 def services(summary: Summary) -> Table:
@@ -803,7 +845,7 @@ SECTIONS: Mapping[str, Item] = {
         (overload.plots,),
         controls="load.html",
     ),
-    "callers": Item("What a program pays", callers_lead, (callers, services)),
+    "callers": Item("What a program pays", callers_lead, (constants, callers, services)),
     "peers": Item(
         "Timers of other languages", peers_lead, (peers, peer_times, peer_singles, threads)
     ),

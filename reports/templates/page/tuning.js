@@ -110,7 +110,8 @@ const latenessOf = ({ rounding }, tick) => ({ up: `up to ${duration(tick)} late`
 /** The rows of the panel: what is asked, and the answer for a setting. */
 function tunedRows(family, traffic, [tick, slots]) {
   const work = workOf(family, traffic, tick, slots), idle = idleOf(traffic), quiet = workOf(family, idle, tick, slots);
-  const core = (ns) => ns === null ? "not measured" : `${percent(ns / CORE)} of a core`;
+  const core = (ns) => ns === null ? "not measured" : percent(ns / CORE);
+  const counts = (number) => number >= 10 ? grouped(Number(number.toPrecision(3))) : significant(number);
   const alone = paidBy(family, { ...idle, rate: 0, pending: pendingOf(traffic) }, quiet, tick);
   const memory = heldBy(family, pendingOf(traffic), slots);
   return {
@@ -118,19 +119,18 @@ function tunedRows(family, traffic, [tick, slots]) {
     [family.slots?.name ?? "slots"]: grouped(slots),
     "a rotation takes": duration(tick * slots),
     "a timer fires": latenessOf(family, tick),
-    "wake-ups": perSecond(work.wakeups),
-    "timers looked at before they are due": perSecond(work.visits),
-    ...(family.kind === "levels" ? { "timers moved to a lower wheel": perSecond(work.moves) } : {}),
-    "CPU": core(paidBy(family, traffic, work, tick)),
-    ...(alone === null ? {} : { "CPU while nobody calls": core(alone) }),
+    "wake-ups per second": counts(work.wakeups),
+    ...(family.kind === "levels" ? { "timers moved down per second": counts(work.moves) } : { "timers looked at in vain per second": counts(work.visits) }),
+    "CPU, of a core": core(paidBy(family, traffic, work, tick)),
+    ...(alone === null ? {} : { "the same while nobody calls": core(alone) }),
     "memory": memory === null ? "not measured" : bytes(memory),
   };
 }
 
 /** Where the figures of a family come from. */
 function basisOf(family) {
-  const counts = "Wake-ups and timers looked at are counted from the traffic and the setting.";
-  if (family.fits) return `${counts} CPU times follow from what this run measured of ${family.peer}. To be woken up costs a thread some microseconds more, which were not measured.`;
+  const counts = "Wake-ups and timers are counted from the traffic and the setting.";
+  if (family.fits) return `${counts} CPU times follow from what this run measured of ${family.peer}${family.kind === "levels" ? ", without what moving timers costs" : ""}. To be woken up costs a thread some microseconds more, which were not measured.`;
   if (family.peer) return `${counts} CPU times are not known: this run has no figures of ${family.peer}. To measure them: wheelwork report --peers ${family.peer}`;
   return `${counts} Memory is that of such a timer. To measure the CPU time of a setting: wheelwork compare ${family.timer}/${[family.tick && "tick=…", "wheel-size=…"].filter(Boolean).join("/")}`;
 }
@@ -165,7 +165,7 @@ function showTuning(values) {
     element("tbody", Object.keys(rows[0]).map((name) => element("tr", [element("th", name, { scope: "row" }), ...rows.map((row) => element("td", row[name], { class: "number" }))]))),
   );
   document.getElementById("tuned-code").textContent = family.code.replace("{tick}", own[0]).replace("{slots}", own[1]);
-  document.getElementById("tuned-basis").textContent = `For ${counted(pendingOf(traffic))} pending timers. Recommended is the longest tick that is off by at most ${duration(off)}, and as many slots as the longest timeout needs, ${duration(longestOf(traffic))}: then no timer is looked at before it is due. ${basisOf(family)}`;
+  document.getElementById("tuned-basis").textContent = `For ${counted(pendingOf(traffic))} pending timers. Recommended is the longest tick that is off by at most ${duration(off)}, and as many slots as the longest timeout needs, ${duration(longestOf(traffic))}: then no timer is ${family.kind === "levels" ? "moved" : "looked at"} before it is due. ${basisOf(family)}`;
 }
 
 /** Let the reader tune; `settings` keeps what is set, for the address. */
