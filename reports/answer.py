@@ -14,14 +14,10 @@ from compare.trial.advice import model, tuning
 from compare.trial.advice.choice import ENOUGH, MODELLED, MOSTLY, NEAR, USUAL, WORSE
 from compare.trial.bench import peers
 from compare.trial.bench.callers import (
-    BATCHES,
-    COMPILED_CODE,
     HOST_OF,
     LOOP,
     METRICS,
     OWN_CLOCK,
-    PYTHON,
-    SERVICE,
     UVLOOP,
     Costs,
 )
@@ -38,30 +34,12 @@ from reports import overload
 from reports.select import pivot
 from reports.statistics import Estimate
 from reports.summary import Measured, StoredContestant, StoredPeer, StoredSource, Summary
+from reports.titles import TITLES
 from timers.limits import LIMIT
 from timers.registry import TIMERS
 
 CHEAP = 1e6
 """Nanoseconds of a core in each second of traffic, 0.1 %: below that, speed does not matter."""
-
-TITLES: Mapping[str, tuple[str, str]] = {
-    PYTHON: ("a Python program", "It calls schedule, cancel and advance, one timer at a time."),
-    BATCHES: (
-        "Python, in batches",
-        "It passes all that happens in a step of the clock to schedule_many and cancel_many.",
-    ),
-    SERVICE: ("Python, through a SystemTimer", "A thread of the service runs callbacks."),
-    LOOP: (
-        "an asyncio program",
-        "It uses asyncio's own loop, or wheel_event_loop, which keeps calls in a timer.",
-    ),
-    UVLOOP: (
-        "a program on uvloop",
-        "It uses uvloop, or wheel_event_loop(base=uvloop.Loop), which keeps calls in a timer.",
-    ),
-    COMPILED_CODE: ("compiled code", "A compiled loop calls the kernel, as in a simulation."),
-}
-"""Caller -> its name on the page, and what it means; in order."""
 
 Fits = dict[int, dict[int, dict[str, Any]]]
 """Number of a timer -> timers pending -> a Fit, as the script reads it."""

@@ -26,7 +26,6 @@ from compare.trial.results.metrics import LATENCIES, is_counter
 from compare.trial.results.metrics import metric as metric_named
 from compare.trial.results.schema import IDLE, MEMORY, TAILS, THREADS
 from reports import changes, claims, method, overload, purgatory, timeouts
-from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
 from reports.select import Key, pivot, where
 from reports.statistics import Estimate
@@ -50,6 +49,7 @@ from reports.tables import (
     cells,
     plain_row,
 )
+from reports.titles import TITLES
 
 BOLD = "Bold: the fastest exact timer, and exact timers tied with it."
 MEDIAN = "median [ns]"
@@ -310,10 +310,8 @@ def callers(summary: Summary) -> Table:
 
 def constants(summary: Summary) -> Table:
     """What the cost of traffic is made of, for each caller and kind of timeouts."""
-    places: dict[Heading, Sequence[Wanted]] = {
-        (TITLES[caller][0], KINDS[kind].partition(":")[0], formats.size(size)): [
-            (name, subject, size) for name in (*CONSTANTS, ERROR)
-        ]
+    places = {
+        (TITLES[caller][0], KINDS[kind].partition(":")[0], formats.size(size)): (subject, size)
         for caller in TITLES
         for kind in KINDS
         if (subject := subject_of(caller, kind)) in summary.fits
@@ -324,26 +322,25 @@ def constants(summary: Summary) -> Table:
         "constants",
         "What the cost of traffic is made of",
         ("caller", "timeouts", "size", "figure"),
-        places,
-        "In ns, fitted to replays; below, those of each round of samples alone. A cost adds them "
-        "up, as often as each occurs.",
-        dict(zip(("caller", "timeouts", "size"), [*places][-1], strict=True)) if places else {},
+        {place: [(name, *at) for name in (*CONSTANTS, ERROR)] for place, at in places.items()},
+        "In ns, fitted to replays; below, from the least to the greatest of the rounds of samples. "
+        "A cost adds them up, as often as each occurs.",
+        dict(zip(("caller", "timeouts", "size"), next(iter(places)), strict=True))
+        if places
+        else {},
     )
-    rows: dict[Subject, Row] = {
-        host: _of_fits(summary, host, places)
+    hosts: dict[Subject, Row] = {
+        host: {
+            (*place, metric_named(name).heading): cell("interval", name, summary.figures[key])
+            for place, at in places.items()
+            for name in (*CONSTANTS, ERROR)
+            if (key := Key(host.name, *at, name)) in summary.figures
+        }
         for host in summary.hosts
         if host.name in OWN_OF_PROGRAMS
     }
-    return replace(table, entries={who: row for who, row in rows.items() if row} | table.entries)
-
-
-def _of_fits(summary: Summary, host: Measured, places: Mapping[Heading, Sequence[Wanted]]) -> Row:
-    return {
-        (*place, metric_named(name).heading): cell("interval", name, summary.figures[key])
-        for place, wanted in places.items()
-        for name, subject, size in wanted
-        if (key := Key(host.name, subject, size, name)) in summary.figures
-    }
+    rows = {who: row for who, row in hosts.items() if row} | dict(table.entries)
+    return replace(table, entries=rows)
 
 
 def services(summary: Summary) -> Table:

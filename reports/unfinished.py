@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from compare.base import formats
 from compare.trial.bench.steady import KINDS
-from reports.answer import TITLES
 from reports.summary import Summary
+from reports.titles import TITLES
 
 _WHOLE: Mapping[str, str] = {
     "callers": "the costs of services and event loops in real time",

@@ -22,9 +22,10 @@ from compare.trial.bench.replays import HOSTS
 from compare.trial.replay.contestant import contestant
 from compare.trial.results.schema import Row
 from compare.trial.results.store import contestant_entry as stored
-from reports.answer import TITLES, code_of, data, memory_of
+from reports.answer import code_of, data, memory_of
 from reports.statistics import Estimate
 from reports.summary import StoredSource, contestants_of, figures_of
+from reports.titles import TITLES
 from tests.reports.primes import LABELS, OWN, traits_of
 from tests.reports.stored import ROUNDS, caller_rows, fit_rows
 
