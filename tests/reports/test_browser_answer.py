@@ -323,6 +323,23 @@ def test_without_a_trace_the_controls_start_from_a_usual_case(opened):
     assert page.inner_text("#verdict").startswith("Use ")
 
 
+def test_it_opens_on_a_case_that_it_can_answer(opened):
+    page = opened("full")
+    page.evaluate(
+        """() => {
+            delete data.callers.python;
+            const { batches } = data.callers;
+            batches.fits = { few: batches.fits.random };
+            document.getElementById("case").replaceChildren();
+            document.getElementById("tune").replaceChildren();
+            startCase();
+        }"""
+    )
+    shown = controls(page)
+    assert (shown["caller"], shown["kind"]) == ("Python, in batches", SHORT["few"])
+    assert page.inner_text("#verdict").startswith("Use ")
+
+
 @pytest.mark.parametrize(
     ("typed", "shown"),
     [

@@ -201,8 +201,9 @@ class Settings {
     const first = data.precisions.find((precision) => answered({ precision }));
     values.precision = String(first ?? data.precisions[0]);
     if (first === undefined && modelled && values.traffic === "") {
-      const found = Object.keys(data.callers).flatMap((caller) => data.precisions.map((precision) => ({ caller, precision: String(precision) }))).find(answered);
-      Object.assign(values, found);
+      const cases = Object.entries(data.callers).flatMap(([caller, { fits }]) => Object.keys(fits).map((kind) => ({ caller, kind })));
+      const each = cases.flatMap((one) => data.precisions.map((precision) => ({ ...one, precision: String(precision) })));
+      Object.assign(values, each.find(answered));
     }
     this.restore();
     this.#answer();

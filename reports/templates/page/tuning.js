@@ -130,7 +130,7 @@ function tunedRows(family, traffic, [tick, slots]) {
 /** Where the figures of a family come from. */
 function basisOf(family) {
   const counts = "Wake-ups and timers are counted from the traffic and the setting.";
-  if (family.fits) return `${counts} CPU times follow from what this run measured of ${family.peer}${family.kind === "levels" ? ", without what moving timers costs" : ""}. To be woken up costs a thread some microseconds more, which were not measured.`;
+  if (family.fits) return `${counts} CPU times follow from what this run measured of ${family.peer}${family.kind === "levels" ? ", without what moving timers costs" : ""}. They are rough: it was measured with one number of timers in a call. To be woken up costs a thread some microseconds more, which were not measured.`;
   if (family.peer) return `${counts} CPU times are not known: this run has no figures of ${family.peer}. To measure them: wheelwork report --peers ${family.peer}`;
   return `${counts} Memory is that of such a timer. To measure the CPU time of a setting: wheelwork compare ${family.timer}/${[family.tick && "tick=…", "wheel-size=…"].filter(Boolean).join("/")}`;
 }
