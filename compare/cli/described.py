@@ -32,6 +32,11 @@ def traffic_of(given: dict[str, Any]) -> "Traffic":
     cancelled = share_of("--cancelled", given["cancelled"])
     if kind == PERIODIC and cancelled:
         raise click.UsageError("--traffic periodic: periodic timers fire; leave out --cancelled")
+    if kind == PERIODIC and timeout < step:
+        raise click.UsageError(
+            f"--traffic periodic: a timer cannot fire every {given['timeout']} if the clock moves"
+            f" every {given['step']}; --timeout must be at least --step"
+        )
     if kind == KEEPALIVE and not cancelled:
         raise click.UsageError(
             "--traffic keepalive needs --cancelled, the share that is kept alive"

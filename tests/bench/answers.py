@@ -29,7 +29,7 @@ import numpy as np
 from compare.trial.advice.choice import ENOUGH, MODELLED, USUAL, Offer, choose
 from compare.trial.advice.model import CORE, cost, is_known
 from compare.trial.bench.constants import fits, sizes_of
-from compare.trial.bench.costs import rivals
+from compare.trial.bench.costs import MUCH, rivals
 from compare.trial.bench.replays import OWN, REPLAYS, replay_of, seconds_of
 from compare.trial.bench.steady import KEEPALIVE, KINDS, ONE, PERIODIC, RANDOM, Traffic, steady
 from compare.trial.bench.work import UNIT
@@ -76,6 +76,8 @@ def drawn(count, seed, callers):
             step=float(dice.choice([1, 1, 10, 100])),
         )
         caller = callers[count % len(callers)]
+        if kind == PERIODIC and timeout < traffic.step:
+            continue  # it cannot fire so often
         if 1 <= traffic.pending <= MOST.get(caller, MANY) and traffic.rate * traffic.step < 2e7:
             count -= 1
             yield caller, traffic
@@ -91,12 +93,13 @@ class Model:
         """Label -> size -> fit."""
         if (caller, kind) not in self.known:
             found = defaultdict(dict)
-            rivals = contestants_for(caller)
+            left = contestants_for(caller)
             for size in sizes_of(caller):
-                measured = fits({caller: rivals}, size, kind, self.repeats)
+                repeats = self.repeats if size < MUCH else 1
+                measured = fits({caller: left}, size, kind, repeats)
                 for (_, label), fit in measured.items():
                     found[label][size] = fit
-                rivals = {each: rivals[each] for each in rivals if (caller, each) in measured}
+                left = {each: left[each] for each in left if (caller, each) in measured}
             self.known[caller, kind] = found
         return self.known[caller, kind]
 

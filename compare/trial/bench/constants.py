@@ -36,14 +36,17 @@ from compare.trial.bench.steady import (
 from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.engine import OverBudgetError
 
-PENDING = (10, 1_000, 30_000, 300_000)
+PENDING = (10, 100, 1_000, 30_000, 300_000)
 """Timers pending in the replays."""
 
 PENDING_CALLS = (10, 1_000, 10_000)
 """The same of services and event loops, which keep a call for each timer."""
 
-DESIGNS = 14
-"""Replays to which the constants are fitted."""
+DESIGNS, FEWER = 14, 8
+"""Replays to which the constants are fitted; with MANY timers pending, which take long to fill."""
+
+MANY = 100_000
+"""So many timers take longer to start than to replay."""
 
 SHARES, STEPS = (0.0, 1.0, 0.9, 0.0, 0.99, 0.5), (1, 10, 1, 100, 1)
 """Shares cancelled, and units in a step of the clock, of one replay after the other."""
@@ -57,14 +60,14 @@ RATES = (3.0, 1_000_000.0)
 MOST_AT_ONCE = 1_000
 """Timers that start in a step of the clock, at most."""
 
-TIMERS = 2_000
+TIMERS = 1_000
 """Timers that start in a replay, at least."""
-
-TIMERS_COMPILED = 20_000
-"""The same where a timer takes nanoseconds."""
 
 LONGEST = 200_000
 """Units in a replay, at most: at low rates, fewer timers start."""
+
+COMPILED = 20
+"""Both are so many times as large where a timer takes nanoseconds."""
 
 FEWEST = 200
 """Timers that start in a replay all the same, and where each is a thread."""
@@ -99,7 +102,8 @@ class Fit(NamedTuple):
 def designs(pending: int, kind: str = RANDOM) -> list[Traffic]:
     """The traffic that is replayed with so many pending timers."""
     dice, found = np.random.default_rng(pending), []
-    places = (dice.permutation(DESIGNS) + 0.5) / DESIGNS
+    number = DESIGNS if pending < MANY else FEWER
+    places = (dice.permutation(number) + 0.5) / number
     for k, place in enumerate(places.tolist()):
         share = 0.0 if kind == PERIODIC else SHARES[k % len(SHARES)]
         step = STEPS[k % len(STEPS)]
@@ -241,6 +245,6 @@ def timers_in(caller: str, label: str, traffic: Traffic) -> int:
     """Timers that start in a replay of a design."""
     if label == THREADS:
         return FEWEST
-    usual = TIMERS_COMPILED if caller == "compiled" else TIMERS
-    usual = max(min(usual, round(traffic.rate * LONGEST / 1_000)), FEWEST)
-    return max(usual, round(traffic.rate * traffic.step * FEWEST_STEPS / 1_000))
+    factor = COMPILED if caller == "compiled" else 1
+    usual = factor * min(TIMERS, round(traffic.rate * LONGEST / 1_000))
+    return max(usual, FEWEST, round(traffic.rate * traffic.step * FEWEST_STEPS / 1_000))

@@ -128,6 +128,7 @@ CASE = ("--rate", "100", "--timeout", "10s")
         ((*CASE, "--after", "10s"), "--after 10s is not below --timeout 10s"),
         ((*CASE, "--traffic", "keepalive"), "needs --cancelled, the share that is kept alive"),
         ((*CASE, "--traffic", "periodic", "--cancelled", "5%"), "periodic timers fire"),
+        ((*CASE, "--traffic", "periodic", "--step", "11s"), "cannot fire every 10s if the clock"),
         ((*CASE, "--chart", "a.svg"), "--rate goes without --memory, --objective, --chart"),
         (("--rate", "1e9", "--timeout", "1d"), "timers would be pending, and none was measured"),
     ],

