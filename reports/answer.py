@@ -22,7 +22,7 @@ from compare.trial.bench.callers import (
     Costs,
 )
 from compare.trial.bench.callers import HOSTS as HOSTS_IN_REAL_TIME
-from compare.trial.bench.constants import Fit
+from compare.trial.bench.constants import Constants, Fit
 from compare.trial.bench.costs import subject_of
 from compare.trial.bench.replays import HOSTS, REPLAYS
 from compare.trial.bench.steady import IN_TIME, KINDS, RANDOM, TIMEOUTS
@@ -78,7 +78,16 @@ def rough_fits_of(summary: Summary, caller: str) -> Fits:
 
 
 def _plain(fit: Fit) -> dict[str, Any]:
-    return {"constants": fit.constants, "error": fit.error, "rounds": fit.rounds}
+    return {
+        "constants": _short(fit.constants),
+        "error": fit.error,
+        "rounds": [*map(_short, fit.rounds)],
+    }
+
+
+def _short(constants: Constants) -> list[float]:
+    """Six digits of each: a page has thousands of them."""
+    return [float(f"{each:.6g}") for each in constants]
 
 
 def _everyone(summary: Summary) -> list[StoredContestant | StoredPeer | Measured]:

@@ -400,6 +400,11 @@ def test_any_number_is_taken_and_what_follows_is_shown(opened, typed, shown):
             "With keep-alive, some of the timers are kept alive: enter a share above 0.",
         ),
         (
+            {"kind": SHORT["periodic"], "timeout": "10 ms", "step": "20 ms"},
+            "A timer cannot fire every 10 ms if the clock moves every 20 ms: the timeout must be at"
+            " least the step.",
+        ),
+        (
             {"find": "mean life", "pending": "5"},
             "With 5 pending at 1 000 per second, a timer lives 5 ms on average, and 90 % of them"
             " are to live 500 ms: enter a shorter time to the cancel.",
