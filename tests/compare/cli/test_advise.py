@@ -137,13 +137,14 @@ def test_each_figure_of_the_advice_is_in_its_place(said, found):
     trace = found(FIGURES)
     words = " ".join(said("us")[1].split())
     assert words.startswith(
-        "Noise 20%: half of the measurements have samples that differ by less. "
+        "Noise 20%: typically, the slowest sample took 20% longer than the fastest. "
         f"use hashed-wheel/tick=10ms cost {100 * 500 / trace.span:.3g} ms of CPU per second of this"
         " traffic; 100.0 ns of CPU per operation; 5.0 MB"
-        " lateness 0 to 10ms late by its scheme; here p50 500us, p99 990us, at most 1ms"
+        " lateness up to 10ms late by its scheme; here p50 500us, p99 990us, at most 1ms"
         " chosen the cheapest within the bounds"
         " runner-up delay-queue: 130% more CPU (noise 40%); 2.0 kB"
-        " would change firing 0 to 50ms late, hashed-wheel/tick=50ms takes 50% less CPU;"
+        " would change if timers may fire up to 50ms late, hashed-wheel/tick=50ms takes 50% less"
+        " CPU;"
         " to save memory, delay-queue takes 2.0 kB"
         " Pareto front ns precision memory bounds hashed-wheel/tick=50ms 50.0 50ms 5.0 MB -"
         " hashed-wheel/tick=10ms 100 10ms 5.0 MB advice delay-queue 230 exact 2.0 kB kept"

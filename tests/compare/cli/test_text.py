@@ -122,7 +122,7 @@ def test_a_comparison_is_told_by_the_medians_of_the_largest_size(run):
     assert (marks["hashed-wheel/tick=7ms"], marks["heapq-delay-queue"]) == ("+", "*")
     for mark, contestant, says in (
         ("*", "", "Python loop"),
-        ("+", "hashed-wheel/tick=7ms", "fires 0 to 7ms late"),
+        ("+", "hashed-wheel/tick=7ms", "fires up to 7ms late"),
         ("-", "unordered-list", "over budget at 100,000"),
     ):
         assert any(line[0] == mark and contestant in line and says in line for line in footnotes)
@@ -175,7 +175,7 @@ def test_a_comparison_as_json_has_the_statistics_of_each_metric(run):
 
 def test_a_comparison_in_markdown_has_all_statistics(run):
     text = shown(compare.sheets_of(figures_of(run), whole=True), as_markdown=True)
-    hold = text[text.index("### Time per operation: Hold, N = 100,000") :].splitlines()
+    hold = text[text.index("### Time per operation: Cancel and insert, N = 100,000") :].splitlines()
     statistics = ["median", "least", "p90", "greatest"]
     headings = [*(f"{name} [ns]" for name in statistics), "ratio to delay-queue"]
     assert hold[2] == f"|  | {' | '.join(headings)} |"
@@ -388,7 +388,7 @@ DECLARED = Traits(
 def test_traits_stand_beside_their_names():
     assert tells(
         plain(timers.summary("made-up", DECLARED)),
-        "made-up tick 7 wheel-size 64 0 to 7 late arming order schedule O(1) tick O(wheel_size)"
+        "made-up tick 7 wheel-size 64 up to 7 late arming order schedule O(1) tick O(wheel_size)"
         " or O(log N) what it suits the drawback",
     )
     said = plain(timers.details("made-up", DECLARED))
@@ -396,7 +396,7 @@ def test_traits_stand_beside_their_names():
         "made-up scheme the scheme summary the summary parameters tick 7, wheel-"
     )
     for part in (
-        f"fires 0 to 7 late: {Rounding('up', 7)} same unit in arming order",
+        f"fires up to 7 late: {Rounding('up', 7)} same unit in arming order",
         "next_expiry a lower bound",
         "cost schedule: O(1); any; adds to comparisons",
         "tick: O(wheel_size); uniform delays; adds to slots_visited",
@@ -410,10 +410,10 @@ def test_traits_stand_beside_their_names():
 @pytest.mark.parametrize(
     ("direction", "tick", "fires"),
     [
-        ("down", 9, "0 to 8 early"),
+        ("down", 9, "up to 8 early"),
         ("down", 1, "exact at tick 1"),
         ("exact", 9, "exact"),
-        ("levels", 9, "0 to 8/63 late"),
+        ("levels", 9, "up to 8/63 late"),
     ],
 )
 def test_the_other_traits_have_their_words_too(direction, tick, fires):
