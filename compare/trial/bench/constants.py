@@ -39,7 +39,7 @@ from compare.trial.replay.engine import OverBudgetError
 PENDING = (10, 100, 1_000, 30_000, 300_000)
 """Timers pending in the replays."""
 
-PENDING_CALLS = (10, 1_000, 10_000)
+PENDING_CALLS = (10, 300, 10_000)
 """The same of services and event loops, which keep a call for each timer."""
 
 DESIGNS, FEWER = 14, 8
@@ -47,6 +47,9 @@ DESIGNS, FEWER = 14, 8
 
 MANY = 100_000
 """So many timers take longer to start than to replay."""
+
+MOST_THREADS = 500
+"""Threads that wait in a replay, at most."""
 
 SHARES, STEPS = (0.0, 1.0, 0.9, 0.0, 0.99, 0.5), (1, 10, 1, 100, 1)
 """Shares cancelled, and units in a step of the clock, of one replay after the other."""
@@ -66,8 +69,8 @@ TIMERS = 1_000
 LONGEST = 200_000
 """Units in a replay, at most: at low rates, fewer timers start."""
 
-COMPILED = 20
-"""Both are so many times as large where a timer takes nanoseconds."""
+LENGTHS = {"compiled": 20, "system-timer": 0.5, "asyncio": 0.5}
+"""Caller -> how many times as large both are: a timer takes nanoseconds, or many microseconds."""
 
 FEWEST = 200
 """Timers that start in a replay all the same, and where each is a thread."""
@@ -213,6 +216,7 @@ def fits(
         (caller, label, each)
         for caller, contestants in everyone.items()
         for label, each in contestants.items()
+        if label != THREADS or pending <= MOST_THREADS
     ]
     few = Traffic(1_000, 20, 0.0 if kind == PERIODIC else 0.5, 5, kind)
     for caller, label, each in everybody:  # code is compiled or loaded
@@ -245,6 +249,5 @@ def timers_in(caller: str, label: str, traffic: Traffic) -> int:
     """Timers that start in a replay of a design."""
     if label == THREADS:
         return FEWEST
-    factor = COMPILED if caller == "compiled" else 1
-    usual = factor * min(TIMERS, round(traffic.rate * LONGEST / 1_000))
-    return max(usual, FEWEST, round(traffic.rate * traffic.step * FEWEST_STEPS / 1_000))
+    usual = LENGTHS.get(caller, 1) * min(TIMERS, traffic.rate * LONGEST / 1_000)
+    return max(round(usual), FEWEST, round(traffic.rate * traffic.step * FEWEST_STEPS / 1_000))
