@@ -232,6 +232,8 @@ def _timer(summary: Summary, timer: StoredContestant) -> dict[str, Any]:
 
     return {
         "name": timer.plain,
+        "timer": timer.timer,
+        "parameters": timer.traits["parameters"],
         "code": code_of(timer),
         "fires": timer.precision,
         "exact": timer.exact,
@@ -249,6 +251,8 @@ def _peer(summary: Summary, peer: StoredPeer) -> dict[str, Any]:
     grown = summary.where(contestant=peer.name, metric=peers.MEMORY).figures
     return {
         "name": ", ".join(filter(None, (peer.name, peer.facts["library"]))),
+        "timer": "",
+        "parameters": {},
         "code": [],
         "fires": peer.facts["rounding"] or "",
         "exact": low == high == 0,
@@ -266,6 +270,8 @@ def _host(name: str) -> dict[str, Any]:
     low, high = (-host.early, host.late) if host else (0, 0)
     return {
         "name": name,
+        "timer": "",
+        "parameters": {},
         "code": [],
         "fires": lateness_text(low, high, UNIT),
         "exact": low == high == 0,

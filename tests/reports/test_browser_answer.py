@@ -551,7 +551,20 @@ def test_a_wheel_is_tuned_by_hand(opened):
     choose(page, "tune-family", "tokio, tokio::time")
     assert controls(page, "tune") == {"tune-family": "tokio, tokio::time"}
     choose(page, "tune-family", "hashed-wheel of this project")
-    assert all("MB" in cell for cell in tuned()["memory"])
+    choose(page, "kind", SHORT["random"])
+    rows = tuned()
+    assert all("MB" in cell for cell in rows["memory"])
+    # The run has a hashed wheel with the default setting.
+    ranked = page.evaluate(
+        "verdict({ ...Object.fromEntries(new URLSearchParams("
+        "location.hash.slice(6))), precision: data.timers.findIndex(({ timer }) =>"
+        " timer === 'hashed-wheel') }).ranking.find(({ timer }) => timer.timer === 'hashed-wheel')"
+        ".cost[0]"
+    )
+    assert rows["CPU, of a core"][:2] == ["not measured"] * 2
+    assert rows["CPU, of a core"][2] == plain(page.evaluate("(ns) => percent(ns / CORE)", ranked))
+    command = "wheelwork compare --timers hashed-wheel/tick=100ms/wheel-size=2048"
+    assert command in page.inner_text("#tuned-basis")
     choose(page, "tune-slots", "many")
     assert page.locator("[aria-invalid]").get_attribute("name") == "tune-slots"
 
