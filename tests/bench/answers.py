@@ -27,8 +27,9 @@ from collections import defaultdict
 import numpy as np
 
 from compare.trial.advice.choice import ENOUGH, MODELLED, USUAL, Offer, choose
+from compare.trial.advice.described import bracket
 from compare.trial.advice.model import CORE, cost, is_known
-from compare.trial.bench.constants import fits, sizes_of
+from compare.trial.bench.constants import fits
 from compare.trial.bench.costs import MUCH, rivals
 from compare.trial.bench.replays import OWN, REPLAYS, replay_of, seconds_of
 from compare.trial.bench.steady import KEEPALIVE, KINDS, ONE, PERIODIC, RANDOM, Traffic, steady
@@ -89,27 +90,25 @@ class Model:
     def __init__(self, repeats):
         self.repeats, self.known = repeats, {}
 
-    def fits(self, caller, kind):
+    def fits(self, caller, kind, sizes):
         """Label -> size -> fit."""
-        if (caller, kind) not in self.known:
-            found = defaultdict(dict)
-            left = contestants_for(caller)
-            for size in sizes_of(caller):
+        found, left = defaultdict(dict), contestants_for(caller)
+        for size in sizes:
+            if (key := (caller, kind, size)) not in self.known:
                 repeats = self.repeats if size < MUCH else 1
-                measured = fits({caller: left}, size, kind, repeats)
-                for (_, label), fit in measured.items():
-                    found[label][size] = fit
-                left = {each: left[each] for each in left if (caller, each) in measured}
-            self.known[caller, kind] = found
-        return self.known[caller, kind]
+                self.known[key] = fits({caller: left}, size, kind, repeats)
+            for (_, label), fit in self.known[key].items():
+                found[label][size] = fit
+            left = {label: each for label, each in left.items() if size in found[label]}
+        return found
 
     def offers(self, caller, traffic, max_late):
         """Label -> the stated cost with its interval, in shares of a core."""
-        largest = max(sizes_of(caller))
+        sizes = bracket(caller, traffic.pending)
         return {
             label: tuple(ns / CORE for ns in cost(traffic, each))
-            for label, each in self.fits(caller, traffic.kind).items()
-            if is_known(traffic, each, largest)
+            for label, each in self.fits(caller, traffic.kind, sizes).items()
+            if is_known(traffic, each, max(sizes))
             and bounds_of(label)[0] == 0
             and bounds_of(label)[1] <= max_late
         }

@@ -112,7 +112,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
     from reports import overload
     from reports.catalogue import (
         MEDIAN,
-        callers,
+        constants,
         idle,
         memory,
         peer_singles,
@@ -131,7 +131,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
         (tails(summary), {"operation": None}),
         (idle(summary), {"figure": None}),
         (overload.table(summary), {"figure": None}),
-        (callers(summary), {}),
+        (constants(summary), {}),
         (services(summary), {}),
         (peers(summary), {}),
         (peer_times(summary), {}),

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from compare.trial.results.schema import Row
 
+BUDGET = 0.5
+"""Seconds for a timer at one size: half of that of `compare`, which measures for its own sake."""
+
 TRACES = "traces"
 """Subdirectory of the runs for traces made from logs."""
 
@@ -135,6 +138,7 @@ def report(
                 traces=traces,
                 workloads=workloads or None,
                 peers=peers,
+                budget=BUDGET,
                 all_delays=all_delays,
                 tails=QUICK_TAILS,
                 command=command,

@@ -14,7 +14,7 @@ from compare.base.progress import progress_bar
 from compare.traffic.tapes.trace import open_trace
 from compare.traffic.workloads.catalogue import LARGEST_SEED, MAX_IN_MEMORY, workload_named
 from compare.trial.bench import work
-from compare.trial.bench.callers import Callers
+from compare.trial.bench.callers import OWN_CLOCK, Callers
 from compare.trial.bench.comparison import ALL_TAILS, NO_TAILS, Comparison, workloads_of
 from compare.trial.bench.costs import CallerCosts
 from compare.trial.bench.idle import LARGEST, Idle
@@ -91,7 +91,14 @@ def run_comparison(
 
     bench = Bench(contestants, options.sizes, options.repeats, options.budget, options.seed, clock)
     largest = max(options.sizes, default=1)
-    callers = Callers(contestants, options.repeats, options.budget, options.seed, largest)
+    callers = Callers(
+        contestants,
+        options.repeats,
+        options.budget,
+        options.seed,
+        largest,
+        callers=OWN_CLOCK,  # in real time; CallerCosts has the others
+    )
     costs = CallerCosts(
         contestants,
         min(options.repeats, COST_ROUNDS),

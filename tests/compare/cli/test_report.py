@@ -75,7 +75,7 @@ def test_the_newest_run_of_a_store_is_shown(tmp_path):
 def test_without_a_run_one_is_made(tmp_path, compared, capsys, arguments, given):
     report(*arguments)
     command = ("wheelwork", "report", *arguments)
-    assert compared == [Comparison(**given, tails=QUICK_TAILS, command=command)]
+    assert compared == [Comparison(**given, budget=0.5, tails=QUICK_TAILS, command=command)]
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "report" / "index.html")
 
 

@@ -19,6 +19,9 @@ from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START
 from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import WORKLOADS
 from compare.trial.bench.callers import METRICS
+from compare.trial.bench.constants import Constants, Fit
+from compare.trial.bench.costs import ERROR, rows_of_fit
+from compare.trial.bench.costs import METRICS as COSTS
 from compare.trial.bench.task import TASKS
 from compare.trial.oracle.mismatches import KINDS, Mismatch
 from compare.trial.pipeline.verify import Verdict, Verification
@@ -81,21 +84,23 @@ def written(value):
 
 
 def test_callers_are_told_by_their_medians_and_only_if_there_are_any(run):
-    run = replace(run, rows=[row for row in run.rows if row.metric not in METRICS])
-    assert "Costs of a caller" not in shown(compare.sheets_of(figures_of(run)))
+    others = [row for row in run.rows if not {row.metric} & {*METRICS, *COSTS, ERROR}]
+    run = replace(run, rows=others)
+    assert "cost of traffic" not in shown(compare.sheets_of(figures_of(run)))
+    fit = Fit(Constants(400, 8, 3, 0, 0, 0, 0), 0.25)
     rows = [
         row
         for size in (1_000, 30_000)
         for row in (
-            *caller_rows("delay-queue", "python", size, [[500.0, 400.0, 300.0], [7.0, 9.0], [3.0]]),
+            *rows_of_fit("delay-queue", "python, random", size, fit),
             *caller_rows("asyncio", "asyncio", size, [[2000.0], [1.0], [1.0]]),
         )
     ]
     called = figures_of(replace(run, rows=[*run.rows, *rows]))
     text = shown(compare.sheets_of(called))
-    part = next(part for part in text.split("\n\n") if part.startswith("Costs of a caller"))
-    assert plain(part).startswith("Costs of a caller: a Python program, N = 30,000")
-    assert plain(part).endswith("delay-queue 400 8.00 3.00")
+    words = plain(text)
+    assert "cost of traffic is made of: a Python program, random timeouts, N = 1,000" in words
+    assert " delay-queue 400 8.00 3.00 0 " in words and " delay-queue 0 0 0 25%" in words
     part = next(part for part in text.split("\n\n") if part.startswith("Costs of a service"))
     assert plain(part).startswith("Costs of a service or an event loop: an asyncio program, N = 30")
     assert plain(part).endswith(" wake-up [ns] asyncio 2,000 1.00 1.00")

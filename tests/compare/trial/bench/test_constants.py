@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from compare.trial.bench import constants
+from compare.trial.bench import constants, replays
 from compare.trial.bench.constants import Constants, counted, designs, fits, fitted, timers_in
 from compare.trial.bench.replays import HOSTS, REPLAYS, replay_of, seconds_of
 from compare.trial.bench.steady import KEEPALIVE, KINDS, PERIODIC, RANDOM, Traffic, steady
@@ -170,3 +170,18 @@ def test_one_that_takes_too_long_is_left_out(monkeypatch):
     monkeypatch.setattr(constants, "seconds_of", lambda _, *rest: replay(*rest))
     both = {name: contestant(name) for name in ("ordered-list", "delay-queue")}
     assert [*fits({"python": both}, 10, RANDOM, 1)] == [("python", "delay-queue")]
+
+
+@pytest.mark.parametrize("caller", ["system-timer", "asyncio"])
+def test_steps_in_which_nothing_happens_are_subtracted_and_measured_once_for_a_tape(
+    caller, monkeypatch
+):
+    made = steady(Traffic(2_000, 100, 0.5, 20), 200, 1)
+    empty = replays._moments_of
+    asked = []
+    monkeypatch.setattr(replays, "_moments_of", lambda *a: asked.append(1) or empty(*a))
+    for label in ("delay-queue", "cascading-wheel"):
+        seconds_of(REPLAYS[caller], contestant(label), made)
+    assert len(asked) == 2  # the fastest of two counts
+    seconds_of(REPLAYS[caller], contestant(label), steady(Traffic(2_000, 100, 0.5, 20), 200, 2))
+    assert len(asked) == 4

@@ -98,3 +98,11 @@ def test_hosts_and_contestants_are_measured(caller, monkeypatch):
     assert {label for _, label in found} == {"delay-queue", *HOSTS[caller]}
     for fit in found.values():
         assert len(fit.rounds) == 1 and max(fit.constants) > 0
+
+
+def test_no_more_threads_wait_than_a_program_may_have(monkeypatch):
+    monkeypatch.setattr(constants, "seconds_of", lambda *_: 1.0)
+    everyone = {"system-timer": rivals("system-timer", TIMERS[:1])}
+    for size in sizes_of("system-timer"):
+        labels = {label for _, label in constants.fits(everyone, size, RANDOM, 1)}
+        assert ("threading.Timer" in labels) == (size <= constants.MOST_THREADS)

@@ -12,9 +12,9 @@ from compare.traffic.tapes.tape import ARM, CANCEL, OP_COUNTS, START
 from compare.traffic.tapes.trace import TraceError, write_trace
 from compare.traffic.workloads.catalogue import WorkloadError, make
 from compare.trial.bench.callers import (
-    CALLERS,
     HOSTS,
     METRICS,
+    OWN_CLOCK,
     Callers,
     can_call,
     sizes_of,
@@ -113,7 +113,7 @@ def test_each_figure_is_in_the_table(run):
             *(
                 (each.label, caller, size)
                 for each in [*map(contestant, names()), *HOSTS.values()]
-                for caller in CALLERS
+                for caller in OWN_CLOCK
                 if can_call(caller, each)
                 for size in sizes_of(caller, max(SIZES), each)
             ),
