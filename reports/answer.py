@@ -195,9 +195,10 @@ def _family(summary: Summary, family: tuning.Family) -> dict[str, Any]:
     about = asdict(family) | {"measured": family.measured_slots, "memory": None, "fits": None}
     if family.timer:
         return about | {"memory": memory_of(family.timer)}
-    number = next(
-        (k for k, each in enumerate(_everyone(summary)) if each.label == family.peer), None
-    )
+    numbers = {each.label: number for number, each in enumerate(_everyone(summary))}
+    fits = rough_fits_of(summary, peers.CALLER).get(numbers.get(family.peer, -1), {})
+    if len(fits) > 1:  # what a timer in a slot costs follows from two numbers of them
+        about["fits"] = fits
     grown = summary.where(contestant=family.peer, metric=peers.MEMORY).figures
     if grown:
         size = max(key.size or 0 for key in grown)
@@ -205,9 +206,7 @@ def _family(summary: Summary, family: tuning.Family) -> dict[str, Any]:
         slots = family.per_slot * family.measured_slots
         timer = max(most - slots / max(size, 1), 0.0)
         about["memory"] = {"fixed": 0, "timer": timer, "slot": family.per_slot}
-    return about | {
-        "fits": rough_fits_of(summary, peers.CALLER).get(number) if number is not None else None
-    }
+    return about
 
 
 def memory_of(timer: str) -> dict[str, float]:
