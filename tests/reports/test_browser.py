@@ -67,7 +67,7 @@ def test_a_row_without_figures_in_the_chosen_columns_is_left_out(opened):
         """row => {
             const heads = [...row.closest("table").rows[0].cells].map(cell => cell.textContent);
             [...row.cells].slice(1).forEach((cell, i) => {
-                if (/N.=.100.000/.test(heads[i + 1])) cell.textContent = "–";
+                if (/N.=.100.000/.test(heads[i + 1])) cell.textContent = "–\\u2060";
             });
         }"""
     )
