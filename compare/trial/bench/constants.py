@@ -36,7 +36,7 @@ from compare.trial.bench.steady import (
 from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.engine import OverBudgetError
 
-PENDING = (10, 100, 1_000, 30_000, 300_000)
+PENDING = (1, 10, 100, 1_000, 30_000, 300_000)
 """Timers pending in the replays."""
 
 PENDING_CALLS = (10, 300, 10_000)
@@ -75,8 +75,13 @@ LENGTHS = {"compiled": 20, "system-timer": 0.5, "asyncio": 0.5}
 FEWEST = 200
 """Timers that start in a replay all the same, and where each is a thread."""
 
-FEWEST_STEPS = 8
-"""Steps of the clock in a replay, at least."""
+FEWEST_STEPS, SHORT_STEPS = 8, 40
+"""Steps of the clock in a replay, at least; and where even a step with many timers is short, so
+that the first ones, whose code and timers are in no cache, would count for much.
+"""
+
+SHARE = 1 / 30
+"""Of the pending timers, as many start in a replay at least: at first, they are in no cache."""
 
 LIMIT = 0.5
 """CPU seconds for a replay, and for what fills the timer before."""
@@ -250,4 +255,6 @@ def timers_in(caller: str, label: str, traffic: Traffic) -> int:
     if label == THREADS:
         return FEWEST
     usual = LENGTHS.get(caller, 1) * min(TIMERS, traffic.rate * LONGEST / 1_000)
-    return max(round(usual), FEWEST, round(traffic.rate * traffic.step * FEWEST_STEPS / 1_000))
+    steps = SHORT_STEPS if caller in ("compiled", "batches") else FEWEST_STEPS
+    least = max(traffic.rate * traffic.step * steps / 1_000, SHARE * traffic.pending)
+    return max(round(usual), round(least), FEWEST)
