@@ -531,6 +531,7 @@ def test_a_wheel_is_tuned_by_hand(opened):
     assert rows["CPU, of a core"] == ["not measured"] * 3
     assert "wheelwork report --peers java-netty" in page.inner_text("#tuned-basis")
     choose(page, "tune-tick", "1")
+    assert tuned()["ticksPerWheel"][0] == "65 536"  # which this tick needs
     choose(page, "tune-slots", "1000")
     rows = tuned()
     assert rows["tickDuration"][0] == "1 ms"

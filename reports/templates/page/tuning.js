@@ -74,10 +74,15 @@ function recommendedOf(family, traffic, off) {
     const series = family.tick.powers ? Array.from({ length: 31 }, (_, k) => 2 ** k) : Array.from({ length: 27 }, (_, k) => [1, 2, 5][k % 3] * 10 ** Math.floor(k / 3));
     tick = Math.max(...series.filter((each) => each <= allowed));
   }
-  if (!family.slots) return [tick, FIXED];
+  return [tick, slotsOf(family, traffic, tick)];
+}
+
+/** As many slots as all delays need with this tick. */
+function slotsOf(family, traffic, tick) {
+  if (!family.slots) return FIXED;
   let slots = 8;
   while (slots * tick <= longestOf(traffic) && slots < 1 << 20) slots *= 2;
-  return [tick, slots];
+  return slots;
 }
 
 /**
@@ -152,7 +157,8 @@ function showTuning(values) {
   const family = FAMILIES[values["tune-family"]] ?? Object.values(FAMILIES)[0];
   const off = Number(values["tune-off"]) || Math.max(Math.round(traffic.timeout / 100), 1);
   const best = recommendedOf(family, traffic, off), usual = defaultOf(family);
-  const own = ["tick", "slots"].map((part, i) => family[part] && Number(values[`tune-${part}`]) || best[i]);
+  const tick = family.tick && Number(values["tune-tick"]) || best[0];
+  const own = [tick, family.slots && Number(values["tune-slots"]) || slotsOf(family, traffic, tick)];
   const form = document.getElementById("tune");
   form["tune-family"].value = family.name;
   form["tune-off"].value = duration(off, 6);
