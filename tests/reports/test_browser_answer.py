@@ -448,7 +448,8 @@ def test_kinds_that_were_not_measured_name_the_command_that_does(opened):
         "For a Python program, this run measured only random timeouts and one timeout for all."
     )
     assert said.endswith(
-        "To measure this case:\n\nwheelwork advise --rate 1000 --timeout 10s --traffic periodic"
+        "“wheelwork report --all-delays” measures the other kinds. To measure this case alone:"
+        "\n\nwheelwork advise --rate 1000 --timeout 10s --traffic periodic"
         " --step 1ms --caller python"
     )
     choose(page, "caller", "a program on uvloop")
