@@ -542,6 +542,9 @@ def test_a_wheel_is_tuned_by_hand(opened):
     code = "new HashedWheelTimer(1, TimeUnit.MILLISECONDS, 1024)"
     assert page.inner_text("#tuned-code") == code
     other = page.context.browser.new_page()
+    for wrong in ("tune-slots=1", "tune-slots=x", "tune-slots=-8", "tune-tick=0&tune-off=1e99"):
+        other.goto(f"{page.url}&tune-family=kafka&{wrong}")
+        assert "NaN" not in other.inner_text("#tuned")
     other.goto(page.url)
     assert other.inner_text("#tuned-code") == code
     assert other.inner_text("#tuned") == page.inner_text("#tuned")

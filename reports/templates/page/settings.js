@@ -153,6 +153,7 @@ class Settings {
   restore() {
     if (!location.hash.startsWith(CASE)) return;
     this.wrong = "";
+    this.forget(...Object.keys(this.values).filter((name) => name.startsWith("tune-")));
     for (const [name, text] of new URLSearchParams(location.hash.slice(CASE.length))) {
       if (name in FIELDS) {
         if (text.trim() && !fault(name, Number(text))) this.values[name] = Number(text);

@@ -1,5 +1,6 @@
 // ---- a wheel tuned by hand: the arithmetic of compare/trial/advice/tuning.py, and its panel
 
+const MOST = 2 ** 30;  // of a tick in ms, and of slots
 const { FAMILIES, PARTS, MANY, IN_TIME, LONGEST, FIXED } = data.tuning;
 
 /** [delay, share] of the timers. */
@@ -155,10 +156,14 @@ function showTuning(values) {
   panel.hidden = !traffic;
   if (!traffic) return;
   const family = FAMILIES[values["tune-family"]] ?? Object.values(FAMILIES)[0];
-  const off = Number(values["tune-off"]) || Math.max(Math.round(traffic.timeout / 100), 1);
+  const given = (name, lowest) => {  // 0 for what is no setting: an address may say anything
+    const value = Math.round(Number(values[`tune-${name}`]));
+    return value >= lowest && value <= MOST ? value : 0;
+  };
+  const off = given("off", 1) || Math.max(Math.round(traffic.timeout / 100), 1);
   const best = recommendedOf(family, traffic, off), usual = defaultOf(family);
-  const tick = family.tick && Number(values["tune-tick"]) || best[0];
-  const own = [tick, family.slots && Number(values["tune-slots"]) || slotsOf(family, traffic, tick)];
+  const tick = family.tick && given("tick", 1) || best[0];
+  const own = [tick, family.slots && given("slots", 2) || slotsOf(family, traffic, tick)];
   const form = document.getElementById("tune");
   form["tune-family"].value = family.name;
   form["tune-off"].value = duration(off, 6);
@@ -194,7 +199,7 @@ function startTuning(settings) {
     const parse = target.name === "tune-off" || target.name === "tune-tick" ? millisecondsOf : numberOf;
     const value = target.name === "tune-family" ? target.value : parse(target.value);
     const lowest = target.name === "tune-slots" ? 2 : 1;
-    if (typeof value === "number" && !(value >= lowest && value <= 1 << 30)) return target.setAttribute("aria-invalid", "true");
+    if (typeof value === "number" && !(value >= lowest && value <= MOST)) return target.setAttribute("aria-invalid", "true");
     const power = { "tune-tick": "tick", "tune-slots": "slots" }[target.name];
     const family = FAMILIES[form["tune-family"].value];
     const rounded = typeof value !== "number" ? value : power && family[power]?.powers ? 2 ** Math.ceil(Math.log2(value)) : Math.round(value);
