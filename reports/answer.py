@@ -1,104 +1,102 @@
 """Data for the page's script: the costs of every timer for every caller, and of each replay.
 
-The script follows the model of `compare.trial.advice.cost` and the rule of
-`compare.trial.advice.choice`, and words the answer. A cost is [median, low, high] in nanoseconds,
-as in an `Estimate`.
+The scripts of `reports/templates/page` follow the model of `compare.trial.advice.model`, the rule
+of `compare.trial.advice.choice` and the arithmetic of `compare.trial.advice.tuning`, and word the
+answer.
 """
 
+import shlex
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from compare.trial.advice.choice import ENOUGH, MODELLED, NEAR, USUAL
-from compare.trial.advice.cost import BEYOND, STEPS, Setting
+from compare.trial.advice import model, tuning
+from compare.trial.advice.choice import ENOUGH, MODELLED, MOSTLY, NEAR, USUAL, WORSE
 from compare.trial.bench import peers
 from compare.trial.bench.callers import (
-    BATCH,
-    BATCHES,
-    COMPILED_CODE,
     HOST_OF,
-    HOSTS,
     LOOP,
     METRICS,
     OWN_CLOCK,
-    PYTHON,
-    SERVICE,
     UVLOOP,
+    Costs,
 )
+from compare.trial.bench.callers import HOSTS as HOSTS_IN_REAL_TIME
+from compare.trial.bench.constants import Constants, Fit
+from compare.trial.bench.costs import subject_of
+from compare.trial.bench.replays import HOSTS, REPLAYS
+from compare.trial.bench.steady import IN_TIME, KINDS, RANDOM, TIMEOUTS
 from compare.trial.bench.work import UNIT
+from compare.trial.replay.contestant import contestant
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.schema import MEMORY
 from reports import overload
 from reports.select import pivot
 from reports.statistics import Estimate
 from reports.summary import Measured, StoredContestant, StoredPeer, StoredSource, Summary
+from reports.titles import TITLES
 from timers.limits import LIMIT
 from timers.registry import TIMERS
 
 CHEAP = 1e6
 """Nanoseconds of a core in each second of traffic, 0.1 %: below that, speed does not matter."""
 
-RATES = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
-"""Timers started per second, to choose from."""
-
-TIMEOUTS = (10, 100, 1_000, 10_000, 60_000, 600_000)
-"""Timeouts in milliseconds, to choose from."""
-
-SHARES = (0.0, 0.5, 0.9, 0.99, 0.999)
-"""Shares of cancelled timers to choose from. All are below 1: without expiries, no order is needed.
-"""
-
-ANSWERS = (0.01, 0.05, 0.2, 0.5)
-"""Times to the answer as shares of the timeout, to choose from."""
-
-TITLES: Mapping[str, tuple[str, str]] = {
-    PYTHON: ("a Python program", "It calls schedule, cancel and advance, one timer at a time."),
-    BATCHES: (
-        "Python, in batches",
-        f"It passes about {BATCH} timers to each schedule_many and cancel_many.",
-    ),
-    SERVICE: ("Python, through a SystemTimer", "A thread of the service runs callbacks."),
-    LOOP: (
-        "an asyncio program",
-        "It uses asyncio's own loop, uvloop, or wheel_event_loop, which keeps calls in a timer.",
-    ),
-    UVLOOP: (
-        "a program on uvloop",
-        "It uses uvloop, or wheel_event_loop(base=uvloop.Loop), which keeps calls in a timer.",
-    ),
-    COMPILED_CODE: ("compiled code", "A compiled loop calls the kernel, as in a simulation."),
-}
-"""Caller -> its name on the page, and what it means; in order."""
-
-Cost = list[float]
+Fits = dict[int, dict[int, dict[str, Any]]]
+"""Number of a timer -> timers pending -> a Fit, as the script reads it."""
 
 
-def costs_of(summary: Summary, caller: str) -> dict[int, dict[int, list[Cost]]]:
-    """Contestant -> size -> the costs of METRICS; without those that lack one.
+def fits_of(summary: Summary, caller: str) -> dict[str, Fits]:
+    """Kind of traffic -> the stored constants."""
+    found: dict[str, Fits] = {}
+    for kind in KINDS:
+        by_label = summary.fits.get(subject_of(caller, kind), {})
+        fits = {
+            number: {size: _plain(fit) for size, fit in sorted(by_label[timer.label].items())}
+            for number, timer in enumerate(_everyone(summary))
+            if timer.label in by_label
+        }
+        if fits:
+            found[kind] = fits
+    return found
 
-    Peers are numbered after the contestants, and hosts after these.
-    """
+
+def rough_fits_of(summary: Summary, caller: str) -> Fits:
+    """The same from pairs, fires and steps, which peers and uvloop have."""
     found = pivot(
         summary.where(subject=caller, metric=METRICS).figures, "contestant", "size", "metric"
     )
-    costs: dict[int, dict[int, list[Cost]]] = {}
+    fits: Fits = {}
     for number, timer in enumerate(_everyone(summary)):
-        by_size = {
-            size: [cost(figures[name]) for name in METRICS]
-            for size, figures in found.get(timer.label, {}).items()
-            if figures.keys() >= {*METRICS}
-        }
-        if len(by_size) > 1:
-            costs[number] = dict(sorted(by_size.items()))
-    return costs
+        by_size = {}
+        for size, figures in sorted(found.get(timer.label, {}).items()):
+            if figures.keys() >= {*METRICS}:
+                costs = Costs(*(figures[name].value for name in METRICS))
+                by_size[size] = _plain(model.rough(costs, own_clock=caller in OWN_CLOCK))
+        if by_size:
+            fits[number] = by_size
+    return fits
+
+
+def _plain(fit: Fit) -> dict[str, Any]:
+    return {
+        "constants": _short(fit.constants),
+        "error": fit.error,
+        "rounds": [*map(_short, fit.rounds)],
+    }
+
+
+def _short(constants: Constants) -> list[float]:
+    """Six digits of each: a page has thousands of them."""
+    return [float(f"{each:.6g}") for each in constants]
 
 
 def _everyone(summary: Summary) -> list[StoredContestant | StoredPeer | Measured]:
-    """The timers in the order of their numbers."""
+    """The timers in the order of their numbers: contestants, then peers, then hosts."""
     return [*summary.contestants, *summary.peers, *summary.hosts]
 
 
-def cost(time: Estimate) -> Cost:
-    """A cost in the form that the script reads."""
+def cost(time: Estimate) -> list[float]:
+    """A cost in the form that the script reads: the median, and the interval."""
     return [time.value, time.low, time.high]
 
 
@@ -109,20 +107,7 @@ def competing(summary: Summary) -> dict[int, StoredContestant]:
 
 
 def data(summary: Summary) -> dict[str, Any]:
-    """Everything that the script needs. Numbers of timers: contestants, then peers, then hosts."""
-    labels = [timer.label for timer in _everyone(summary)]
-    callers = {
-        caller: {
-            "title": title,
-            "meaning": meaning,
-            "costs": costs,
-            "host": labels.index(host) if (host := HOST_OF.get(caller)) in labels else None,
-            "own_clock": caller in OWN_CLOCK,
-        }
-        for caller, (title, meaning) in TITLES.items()
-        if (costs := costs_of(summary, caller))
-    }
-    callers |= _languages(summary)
+    """Everything that the scripts need."""
     windows = {timer.precision: timer for timer in competing(summary).values()}
     order = sorted(windows.values(), key=lambda timer: max(map(abs, timer.lateness)))
     sources = sorted(summary.sources, key=lambda source: not source.own)
@@ -133,19 +118,107 @@ def data(summary: Summary) -> dict[str, Any]:
             *(_host(host.name) for host in summary.hosts),
         ],
         "precisions": [summary.contestants.index(timer) for timer in order],
-        "callers": callers,
-        "rates": RATES,
-        "timeouts": TIMEOUTS,
-        "shares": SHARES,
-        "answers": ANSWERS,
+        "callers": _callers(summary) | _languages(summary),
+        "advised": [*REPLAYS],
+        "kinds": KINDS,
         "cases": [case for source in sources if (case := _case(summary, source))["costs"]],
         "cheap": CHEAP,
         "enough": {"replayed": ENOUGH, "modelled": MODELLED, "host": ENOUGH},
         "near": NEAR,
-        "steps": STEPS,
-        "beyond": BEYOND,
+        "worse": WORSE,
+        "mostly": MOSTLY,
+        "command": shlex.join(map(str, summary.manifest["command"])),
+        "model": {
+            "CORE": model.CORE,
+            "UNITS": model.UNITS,
+            "BEYOND": model.BEYOND,
+            "NEAR_SIZE": model.NEAR,
+            "FLOOR": model.FLOOR,
+            "NINE_OF_TEN": model.NINE_OF_TEN,
+            "WIDER": model.WIDER,
+            "TIMEOUTS": TIMEOUTS,
+        },
+        "tuning": {
+            "FAMILIES": {
+                name: _family(summary, family) for name, family in tuning.FAMILIES.items()
+            },
+            "PARTS": tuning.PARTS,
+            "MANY": tuning.MANY,
+            "IN_TIME": IN_TIME,
+            "LONGEST": tuning.LONGEST,
+            "FIXED": tuning.FIXED,
+        },
         "overload": overload.data(summary),
     }
+
+
+def _callers(summary: Summary) -> dict[str, Any]:
+    """The ways of calling this project's timers, and the timers that such a program has today."""
+    labels = [timer.label for timer in _everyone(summary)]
+    callers = {}
+    for caller, (title, meaning) in TITLES.items():
+        fits = fits_of(summary, caller)
+        rough = {RANDOM: each} if not fits and (each := rough_fits_of(summary, caller)) else {}
+        names = [
+            *HOSTS.get(caller, ()),
+            *([HOST_OF[caller]] if rough and caller in HOST_OF else []),
+        ]
+        host = next((labels.index(name) for name in names if name in labels), None)
+        if fits or rough:
+            callers[caller] = _caller(title, meaning, fits or rough, host=host, rough=bool(rough))
+    return callers
+
+
+def _caller(
+    title: str, meaning: str, fits: Mapping[str, Fits], *, host: int | None = None, rough: bool
+) -> dict[str, Any]:
+    return {"title": title, "meaning": meaning, "fits": fits, "host": host, "rough": rough}
+
+
+def _languages(summary: Summary) -> dict[str, Any]:
+    """A caller for each language of the peers. Python calls the project's own timers."""
+    first, callers = len(summary.contestants), dict[str, Any]()
+    for number, by_size in rough_fits_of(summary, peers.CALLER).items():
+        language = summary.peers[number - first].facts["language"]
+        if language != "Python":
+            meaning = (
+                f"It has a timer that is written in {language}, which the run timed as a peer."
+            )
+            new = _caller(f"a {language} program", meaning, {RANDOM: {}}, rough=True)
+            fits = callers.setdefault(f"{peers.CALLER} {language}", new)["fits"]
+            fits[RANDOM][number] = by_size
+    return callers
+
+
+def _family(summary: Summary, family: tuning.Family) -> dict[str, Any]:
+    """A timer with parameters: what it is, and what the run knows about it."""
+    about = asdict(family) | {"measured": family.measured_slots, "memory": None, "fits": None}
+    if family.timer:
+        return about | {"memory": memory_of(family.timer)}
+    numbers = {each.label: number for number, each in enumerate(_everyone(summary))}
+    fits = rough_fits_of(summary, peers.CALLER).get(numbers.get(family.peer, -1), {})
+    if len(fits) > 1:  # what a timer in a slot costs follows from two numbers of them
+        about["fits"] = fits
+    grown = summary.where(contestant=family.peer, metric=peers.MEMORY).figures
+    if grown:
+        size = max(key.size or 0 for key in grown)
+        [most] = [each.value for key, each in grown.items() if key.size == size]
+        slots = family.per_slot * family.measured_slots
+        timer = max(most - slots / max(size, 1), 0.0)
+        about["memory"] = {"fixed": 0, "timer": timer, "slot": family.per_slot}
+    return about
+
+
+def memory_of(timer: str) -> dict[str, float]:
+    """Bytes of one of this project's timers: fixed, for each timer and for each slot."""
+
+    def nbytes(capacity: int, slots: int) -> int:
+        made = contestant(f"{timer}/wheel-size={slots}")
+        return int(made.new(UNIT, 0, capacity).nbytes)
+
+    least, more, wider = nbytes(1_000, 512), nbytes(2_000, 512), nbytes(1_000, 1_024)
+    each, slot = (more - least) / 1_000, (wider - least) / 512
+    return {"fixed": least - 1_000 * each - 512 * slot, "timer": each, "slot": slot}
 
 
 def _timer(summary: Summary, timer: StoredContestant) -> dict[str, Any]:
@@ -158,6 +231,8 @@ def _timer(summary: Summary, timer: StoredContestant) -> dict[str, Any]:
 
     return {
         "name": timer.plain,
+        "timer": timer.timer,
+        "parameters": timer.traits["parameters"],
         "code": code_of(timer),
         "fires": timer.precision,
         "exact": timer.exact,
@@ -170,27 +245,13 @@ def _timer(summary: Summary, timer: StoredContestant) -> dict[str, Any]:
     }
 
 
-def _languages(summary: Summary) -> dict[str, Any]:
-    """A caller for each language of the peers. Python calls the project's own timers."""
-    costs, first = costs_of(summary, peers.CALLER), len(summary.contestants)
-    callers: dict[str, Any] = {}
-    for number, by_size in costs.items():
-        language = summary.peers[number - first].facts["language"]
-        if language != "Python":
-            meaning = (
-                f"It has a timer that is written in {language}, which the run timed as a peer."
-            )
-            new: dict[str, Any] = {"title": f"a {language} program", "meaning": meaning}
-            new |= {"costs": {}, "host": None, "own_clock": False}
-            callers.setdefault(f"{peers.CALLER} {language}", new)["costs"][number] = by_size
-    return callers
-
-
 def _peer(summary: Summary, peer: StoredPeer) -> dict[str, Any]:
     low, high = peer.facts.get("lateness") or (0, LIMIT)
     grown = summary.where(contestant=peer.name, metric=peers.MEMORY).figures
     return {
         "name": ", ".join(filter(None, (peer.name, peer.facts["library"]))),
+        "timer": "",
+        "parameters": {},
         "code": [],
         "fires": peer.facts["rounding"] or "",
         "exact": low == high == 0,
@@ -204,9 +265,12 @@ def _peer(summary: Summary, peer: StoredPeer) -> dict[str, Any]:
 
 
 def _host(name: str) -> dict[str, Any]:
-    low, high = -HOSTS[name].early, HOSTS[name].late
+    host = HOSTS_IN_REAL_TIME.get(name)
+    low, high = (-host.early, host.late) if host else (0, 0)
     return {
         "name": name,
+        "timer": "",
+        "parameters": {},
         "code": [],
         "fires": lateness_text(low, high, UNIT),
         "exact": low == high == 0,
@@ -242,11 +306,14 @@ def _program(source: StoredSource) -> dict[str, Any] | None:
     late = (about["armed"] - about["answered"] - about["pending"]) / about["armed"]
     return {
         "caller": UVLOOP if UVLOOP in loops else LOOP,
-        "setting": {
+        "traffic": {
             "rate": rate,
-            "share": 1 - late,
+            "timeout": 0.0,
+            "cancelled": 1 - late,
+            "answer": 0.0,
+            "kind": RANDOM,
+            "step": 1,
             "pending": about["waited"] / source.details["span"],
-            "steps": Setting(rate, 0.0, 1 - late, 0.0).wakeups,
         },
     }
 

@@ -11,9 +11,13 @@ from typing import NamedTuple
 from compare.base import formats, quantiles
 from compare.base.quantiles import TAIL
 from compare.trial.bench.callers import LOOP, METRICS, OWN_CLOCK
+from compare.trial.bench.costs import ERROR, subject_of
+from compare.trial.bench.costs import METRICS as CONSTANTS
 from compare.trial.bench.idle import TICKS
 from compare.trial.bench.peers import MEMORY as PEER_MEMORY
 from compare.trial.bench.peers import METRIC, SINGLE, SUBJECTS
+from compare.trial.bench.replays import OWN as OWN_OF_PROGRAMS
+from compare.trial.bench.steady import KINDS
 from compare.trial.bench.task import HOLD
 from compare.trial.bench.threads import OWN
 from compare.trial.replay.engine import OPERATIONS_AT_ONCE
@@ -22,9 +26,8 @@ from compare.trial.results.metrics import LATENCIES, is_counter
 from compare.trial.results.metrics import metric as metric_named
 from compare.trial.results.schema import IDLE, MEMORY, TAILS, THREADS
 from reports import changes, claims, method, overload, purgatory, timeouts
-from reports.answer import TITLES
 from reports.plots import COLUMNS, CURVES, SCATTER, Panel, Plot, Plots, Point
-from reports.select import pivot, where
+from reports.select import Key, pivot, where
 from reports.statistics import Estimate
 from reports.summary import (
     Measured,
@@ -46,6 +49,7 @@ from reports.tables import (
     cells,
     plain_row,
 )
+from reports.titles import TITLES
 
 BOLD = "Bold: the fastest exact timer, and exact timers tied with it."
 MEDIAN = "median [ns]"
@@ -93,7 +97,7 @@ def times_lead(summary: Summary) -> str:
     notes = [
         "What one operation costs as the number of pending timers (N) grows. Markers show the "
         "median of the samples, bars the range from the least to the greatest. Axes are "
-        "logarithmic. Points are moved sideways a little so that none hides another."
+        "logarithmic."
     ]
     if not all(timer.compiled for timer in summary.contestants):
         notes.append("Dashed: times of a “Python loop”, which include the interpreter's overhead.")
@@ -302,6 +306,41 @@ def callers(summary: Summary) -> Table:
     ways = [caller for caller in summary.callers if caller not in OWN_CLOCK]
     table = _costs(summary, "callers", "Costs of a caller", ways, ranked=True)
     return replace(table, note=f"Median and range, in ns. {BOLD}")
+
+
+def constants(summary: Summary) -> Table:
+    """What the cost of traffic is made of, for each caller and kind of timeouts."""
+    places = {
+        (TITLES[caller][0], KINDS[kind].partition(":")[0], formats.size(size)): (subject, size)
+        for caller in TITLES
+        for kind in KINDS
+        if (subject := subject_of(caller, kind)) in summary.fits
+        for size in sorted({n for by_size in summary.fits[subject].values() for n in by_size})
+    }
+    table = tabulate(
+        summary,
+        "constants",
+        "What the cost of traffic is made of",
+        ("caller", "timeouts", "size", "figure"),
+        {place: [(name, *at) for name in (*CONSTANTS, ERROR)] for place, at in places.items()},
+        "In ns, fitted to replays; below, from the least to the greatest of the rounds of samples. "
+        "A cost adds them up, as often as each occurs.",
+        dict(zip(("caller", "timeouts", "size"), next(iter(places)), strict=True))
+        if places
+        else {},
+    )
+    hosts: dict[Subject, Row] = {
+        host: {
+            (*place, metric_named(name).heading): cell("interval", name, summary.figures[key])
+            for place, at in places.items()
+            for name in (*CONSTANTS, ERROR)
+            if (key := Key(host.name, *at, name)) in summary.figures
+        }
+        for host in summary.hosts
+        if host.name in OWN_OF_PROGRAMS
+    }
+    rows = {who: row for who, row in hosts.items() if row} | dict(table.entries)
+    return replace(table, entries=rows)
 
 
 def services(summary: Summary) -> Table:
@@ -683,7 +722,7 @@ def work(summary: Summary) -> Table:
         },
         "In slots: the share of the pending timers that are in the slots of a wheel while it is "
         "held. The others wait in a list, until the wheel reaches that far or for the end of the "
-        "tick; with a low share, the time of hold is that of the list.",
+        "tick; with a low share, the time of a cancel and insert is that of the list.",
         {"operation": tasks[-1].title, "size": _largest(summary.sizes)} if tasks else {},
     )
 
@@ -803,7 +842,7 @@ SECTIONS: Mapping[str, Item] = {
         (overload.plots,),
         controls="load.html",
     ),
-    "callers": Item("What a program pays", callers_lead, (callers, services)),
+    "callers": Item("What a program pays", callers_lead, (constants, callers, services)),
     "peers": Item(
         "Timers of other languages", peers_lead, (peers, peer_times, peer_singles, threads)
     ),

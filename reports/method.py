@@ -9,6 +9,7 @@ from compare.base import formats
 from compare.traffic.tapes.description import Description
 from compare.traffic.tapes.profile import Profile
 from reports.summary import StoredSource, Summary
+from reports.unfinished import unfinished
 
 
 def terms(summary: Summary) -> dict[str, Sequence[str]]:
@@ -30,7 +31,7 @@ def terms(summary: Summary) -> dict[str, Sequence[str]]:
         ],
         "Checks": _items(manifest["agreement"]),
         "Over budget": [*summary.stopped()] or ["nothing"],
-        "Not finished": summary.missing,
+        "Not finished": unfinished(summary),
     }
     return {term: texts for term, texts in known.items() if texts}
 

@@ -48,8 +48,11 @@ class Noise(NamedTuple):
                 "The counted work is not affected.",
             ]
         if self.score is not None:
-            score = f"Noise {formats.share(self.score)}"
-            texts.insert(0, f"{score}: half of the measurements have samples that differ by less.")
+            more = formats.share(self.score)
+            texts.insert(
+                0,
+                f"Noise {more}: typically, the slowest sample took {more} longer than the fastest.",
+            )
         elif self.single:
             texts.insert(0, "Noise unknown: each measurement has only one sample.")
         return " ".join(texts)

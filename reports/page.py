@@ -25,10 +25,17 @@ from reports.method import facts
 from reports.palette import INK, css, look_of
 from reports.summary import Subject, Summary, figures_of
 from reports.trials import Case
+from reports.unfinished import unfinished
 from timers.errors import TimerError
 
 PAGE = "index.html"
 FIGURES = "figures"
+TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = tuple(
+    f"page/{name}.js"
+    for name in ("text", "model", "rule", "settings", "tuning", "words", "overload", "charts")
+)
+"""The scripts of the page, in order."""
 JOINER = "\u2060"  # after a dash, so that a range stays on one line
 MARK = "report.json"
 """The file that marks a directory as a report, which a newer one may replace."""
@@ -140,6 +147,8 @@ def render(
         charts=charts,
         number=numbers(summary),
         answer=data(summary),
+        scripts=SCRIPTS,
+        unfinished=unfinished(summary),
         colours=Markup(css()),
         traffic={summary.called(source): facts(summary, source) for source in summary.own},
         noise=summary.noise.text,

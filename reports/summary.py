@@ -12,8 +12,12 @@ from compare.base import formats
 from compare.traffic.tapes.units import EXPONENTS
 from compare.trial.bench.callers import CALLERS, HOSTS
 from compare.trial.bench.callers import METRICS as METRICS_OF_CALLERS
+from compare.trial.bench.constants import Fit
+from compare.trial.bench.costs import METRICS as CONSTANTS
+from compare.trial.bench.costs import fits_of
 from compare.trial.bench.overload import CONTENDERS
 from compare.trial.bench.peers import METRIC as PEER_TIME
+from compare.trial.bench.replays import OWN
 from compare.trial.bench.task import BY_NAME, TASKS, Task
 from compare.trial.claims.run import Settled, settled
 from compare.trial.peers.catalogue import NAMES as PEERS
@@ -82,7 +86,7 @@ class StoredContestant:
 
     @property
     def precision(self) -> str:
-        """The precision in words: "exact" or "0 to 100ms late"."""
+        """The precision in words: "exact" or "up to 100ms late"."""
         return lateness_text(*self.lateness, self.traits["unit"])
 
     @property
@@ -248,6 +252,8 @@ class Summary:
     missing: Sequence[str] = ()  # tasks of a run that was interrupted
     peers: tuple[StoredPeer, ...] = ()  # in the order of the run
     before: Difference | None = None  # from the run before
+    #: by subject, contestant and size: the constants of the cost of traffic
+    fits: Mapping[str, Mapping[str, Mapping[int, Fit]]] = field(default_factory=dict)
 
     @cached_property
     def own(self) -> list[StoredSource]:
@@ -356,10 +362,13 @@ class Summary:
 
     @cached_property
     def hosts(self) -> list["Measured"]:
-        """The timers of hosts that were measured for callers, in the order of HOSTS."""
-        found = where(self.figures, contestant=(*HOSTS,), metric=METRICS_OF_CALLERS)
-        measured = {key.contestant for key in found}
-        return [Measured(name) for name in HOSTS if name in measured]
+        """The timers of hosts that were measured for callers."""
+        names = dict.fromkeys([*HOSTS, *sorted(OWN)])
+        metrics = (*METRICS_OF_CALLERS, *CONSTANTS)
+        measured = {
+            key.contestant for key in where(self.figures, contestant=(*names,), metric=metrics)
+        }
+        return [Measured(name) for name in names if name in measured]
 
     @cached_property
     def absent(self) -> list[str]:
@@ -465,6 +474,7 @@ def figures_of(*runs: Run) -> Summary:
         of_shards=all(run.manifest["kind"] == REPLAY for run in runs),
         missing=[task for run in runs for task in run.missing],
         peers=tuple(peers),
+        fits=fits_of(row for run in runs for row in run.rows),
     )
 
 
@@ -485,7 +495,7 @@ def _check(run: Run) -> None:
         return
     known = {row.contestant for row in run.rows}
     peers = {entry["name"] for entry in run.manifest.get("peers", ())}
-    if unknown := known - labels - peers - {*CONTENDERS, *HOSTS}:
+    if unknown := known - labels - peers - {*CONTENDERS, *HOSTS, *OWN}:
         raise RunError(f"{run.path}: the manifest does not describe {min(unknown)}")
 
 

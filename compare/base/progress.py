@@ -24,6 +24,11 @@ def progress_bar(
     )
 
 
+def tell(text: str) -> None:
+    """Print a line to stderr, above a bar that is shown."""
+    tqdm.write(text, file=sys.stderr)
+
+
 @contextmanager
 def progress(
     activity: str,

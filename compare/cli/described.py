@@ -9,9 +9,13 @@ from compare.base import formats
 from compare.cli.text import Sheet, labelled
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from compare.trial.advice.described import Cost, Described
     from compare.trial.bench.steady import Traffic
+    from compare.trial.results.schema import Row
 
+DEFAULT_LATE = "10ms"
 _WIDTH = 14  # of the labels
 MOST = 1e9
 """The highest rate, in timers per second."""
@@ -28,6 +32,11 @@ def traffic_of(given: dict[str, Any]) -> "Traffic":
     cancelled = share_of("--cancelled", given["cancelled"])
     if kind == PERIODIC and cancelled:
         raise click.UsageError("--traffic periodic: periodic timers fire; leave out --cancelled")
+    if kind == PERIODIC and timeout < step:
+        raise click.UsageError(
+            f"--traffic periodic: a timer cannot fire every {given['timeout']} if the clock moves"
+            f" every {given['step']}; --timeout must be at least --step"
+        )
     if kind == KEEPALIVE and not cancelled:
         raise click.UsageError(
             "--traffic keepalive needs --cancelled, the share that is kept alive"
@@ -75,11 +84,13 @@ def share_of(option: str, text: str) -> float:
 
 def sheets(advice: "Described") -> tuple[dict[str, str], Sheet]:
     """The answer by label, and a table of all timers."""
+    from compare.trial.advice.choice import WORSE
+
     best, traffic = advice.best, advice.traffic
     ended = "kept alive" if traffic.kind == "keepalive" else "cancelled"
     answers = f" after {formats.nanoseconds(1e6 * traffic.answer)}" if traffic.cancelled else ""
     answer = {
-        "use": best.label if best.nbytes else f"keep {best.label}",
+        "use": _use(advice),
         "cost": f"{_percent(best.share)} of a core ({_between(best)} in 9 of 10 replays)",
         "per timer": formats.nanoseconds(best.share * 1e9 / traffic.rate),
         "pending": f"{_number(traffic.pending)} timers on average",
@@ -88,7 +99,13 @@ def sheets(advice: "Described") -> tuple[dict[str, str], Sheet]:
         f" {_percent(traffic.cancelled)} {ended}{answers}; the clock moves every"
         f" {formats.nanoseconds(1e6 * traffic.step)}; called by {advice.caller}",
     }
-    if advice.choice.text:
+    if not advice.decided:
+        answer["noise"] = (
+            f"samples of the same replay differ so much that {best.label} would cost more than"
+            f" {WORSE:g} times as much as another in one and not in the next; repeat the command"
+            " when the machine is idle"
+        )
+    elif advice.choice.text:
         cheapest = advice.costs[advice.choice.cheapest]
         answer["chosen"] = f"{advice.choice.text}; {cheapest.label} costs least"
     if traffic.pending > advice.largest:
@@ -109,6 +126,15 @@ def sheets(advice: "Described") -> tuple[dict[str, str], Sheet]:
     return answer, Sheet("", rows)
 
 
+def _use(advice: "Described") -> str:
+    """The timer to use, or those that may be it."""
+    names = [
+        each.label if each.nbytes else f"keep {each.label}"
+        for each in ([advice.best] if advice.decided else advice.near)
+    ]
+    return names[0] if advice.decided else f"not decided on this machine now: {' or '.join(names)}"
+
+
 def _between(cost: "Cost") -> str:
     return f"{_percent(cost.low)} to {_percent(cost.high)}"
 
@@ -119,6 +145,32 @@ def _number(value: float) -> str:
 
 def _percent(share: float) -> str:
     return f"{float(f'{100 * share:.3g}'):g}%"
+
+
+FIRST = "python"
+"""The caller that the first answer of a report is about."""
+
+
+def first_answer(rows: "Iterable[Row]", trace: str | None) -> str:
+    """A line with the timer for a trace, or for a usual case, from the costs for Python."""
+    from compare.traffic.tapes.trace import open_trace
+    from compare.trial.advice.described import advice_of, precise, traffic_in
+    from compare.trial.bench.costs import fits_of, subject_of
+    from compare.trial.bench.steady import RANDOM, Traffic
+
+    usual = Traffic(1_000, 10_000, 0.9, 500)
+    traffic = (traffic_in(open_trace(trace)) if trace else None) or usual
+    known = fits_of(rows).get(subject_of(FIRST, RANDOM), {})
+    largest = max((size for fits in known.values() for size in fits), default=0)
+    advice = advice_of(
+        FIRST, traffic, known, precise(FIRST, 0, int(_ms("", DEFAULT_LATE))), largest
+    )
+    if advice is None:
+        return ""
+    case = f"{formats.significant(traffic.rate)} timers/s, {_percent(traffic.cancelled)} cancelled"
+    case += f", timeout {formats.nanoseconds(1e6 * traffic.timeout)}"
+    cost = f"{_percent(advice.best.share)} of a core"
+    return f"first answer, for Python: {case}: {_use(advice)}, {cost}"
 
 
 def text_of(advice: "Described") -> str:
@@ -143,7 +195,8 @@ def json_of(advice: "Described") -> str:
         {
             "caller": advice.caller,
             "traffic": {**vars(traffic), "pending": traffic.pending},
-            "use": advice.best.label,
+            "use": advice.best.label if advice.decided else None,
+            "near": [each.label for each in advice.near],
             "costs": [each._asdict() for each in advice.costs],
         },
         indent=1,

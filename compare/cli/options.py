@@ -261,6 +261,12 @@ def peers() -> Decorator:
     return option("--peers", PEERS, text, default=())
 
 
+all_delays = flag(
+    "--all-delays",
+    "Measure what callers pay also for delays that are all equal, a few, kept alive or periodic.",
+)
+
+
 def runs(default: str) -> Decorator:
     """The directory of stored runs."""
     help = "Store the run in this directory."

@@ -2,7 +2,7 @@
 
     python -m tests.bench.hosts [--seconds 2] [--rounds 3]
 
-For each of SETTINGS, the model of `compare.trial.advice.cost` names the loop to use, from costs
+For each of SETTINGS, the model of `compare.trial.advice.model` names the loop to use, from costs
 that are measured first, as `wheelwork compare` does. Then the traffic of the setting runs in real
 time on each loop, in turns: a byte arrives on a socket in each millisecond, calls start and are
 cancelled, and the others fire. CPU time counts, less that of asyncio's loop with the same input and
@@ -25,7 +25,7 @@ from statistics import median
 import numpy as np
 
 from compare.trial.advice.choice import ENOUGH, MODELLED, USUAL, Offer, choose
-from compare.trial.advice.cost import CORE, Setting, cost
+from compare.trial.advice.model import CORE, cost, rough
 from compare.trial.bench.callers import (
     HOSTS,
     LOOP,
@@ -36,6 +36,7 @@ from compare.trial.bench.callers import (
     plan_of,
     sizes_of,
 )
+from compare.trial.bench.steady import Traffic
 from compare.trial.bench.work import UNIT
 from compare.trial.replay.contestant import contestant
 from timers.services import wheel_event_loop
@@ -43,7 +44,7 @@ from timers.services import wheel_event_loop
 SAMPLES = 3  # of each cost
 STEP = 0.001  # seconds from one turn of input to the next
 SETTINGS = [
-    Setting(rate, timeout, cancelled, answer)
+    Traffic(rate, timeout, cancelled, answer)
     for rate, timeout, cancelled, answer in (
         (100, 30_000, 0.9, 50),
         (1_000, 10_000, 0.99, 50),
@@ -161,11 +162,17 @@ def measured():
     return costs
 
 
+def _core(setting, costs):
+    """The share of a core."""
+    fits = {size: rough(each, own_clock=True) for size, each in costs.items()}
+    return cost(setting, fits)[0] / CORE
+
+
 def answer(setting, costs):
     """The loop that the model names for a program on asyncio, and the cost of each."""
     offers = {}
     for label, both in costs.items():
-        least, middle = (cost(setting, each, own_clock=True) / CORE for each in both)
+        least, middle = (_core(setting, each) for each in both)
         exact = label not in HOSTS or HOSTS[label].early == 0
         traits = exact, 1, True, label == USUAL, label == "asyncio"
         offers[label] = Offer(middle, least, middle, *traits)

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from compare.cli.main import BAD_INPUT, main
-from compare.trial.bench import callers, work
+from compare.trial.bench import callers, costs, work
+from compare.trial.bench.constants import Constants, Everyone, Fit
 from tests.compare.clocks import FakeClock
 from tests.compare.daemons import Daemons
 from tests.compare.lake import Driver, Lake, mounts_can_be_separated
@@ -42,7 +43,20 @@ def short_measurements() -> Iterator[dict[str, int]]:
             patch.setattr(work, name, value)
         for name, value in SMALL_CALLERS.items():
             patch.setattr(callers, name, value)
+        patch.setattr(costs, "fits", made_up_fits)
         yield real
+
+
+def made_up_fits(
+    everyone: Everyone, pending: int, kind: str, repeats: int
+) -> dict[tuple[str, str], Fit]:
+    """Constants that nobody measured."""
+    constants = Constants(*(10.0 * k for k in range(1, 8)))
+    return {
+        (caller, label): Fit(constants, 0.1, (constants,) * repeats)
+        for caller, contestants in everyone.items()
+        for label in contestants
+    }
 
 
 @pytest.fixture

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from compare.trial.bench.constants import Constants, Fit
 from compare.trial.bench.task import BY_EVENT, HOLD, INSERT
 from compare.trial.replay.contestant import contestant
 from compare.trial.results.schema import OVERLOAD, Row, rows_of
 from compare.trial.results.store import contestant_entry
-from tests.reports.stored import caller_rows, memory_rows, replay_rows, store, task_rows
+from tests.reports.stored import caller_rows, fit_rows, memory_rows, replay_rows, store, task_rows
 
 SAMPLES = (0.98, 0.96, 1.0, 1.04, 1.02)  # of each cost; of five the interval is the range
 
@@ -23,12 +24,12 @@ COSTS = {
     "cascading-wheel": ((10, 4, 20), (21, 6, 90)),
 }
 
-LATE = "0 to 100ms late"
+LATE = "up to 100ms late"
 
 WITHIN = {
     "exact": set(),
-    "0 to 9ms early": {"hierarchical-wheel (tick=10ms)"},
-    "0 to 10ms late": {"hashed-wheel (tick=10ms)"},
+    "up to 9ms early": {"hierarchical-wheel (tick=10ms)"},
+    "up to 10ms late": {"hashed-wheel (tick=10ms)"},
     LATE: {"hashed-wheel (tick=10ms)", "hashed-wheel"},
 }
 """The precisions on offer, and the inexact timers that keep each."""
@@ -41,7 +42,8 @@ TRACES = {
     "quiet.trace": (100, (400, 25, 10, 35, 40, 30, 50)),
 }
 
-# ns of a pair, a fire and a step of each caller, at both sizes; in the order of the timers.
+# ns of a timer that is cancelled, one that fires, and a step of the clock, at both sizes; in the
+# order of the timers. In an asyncio program, what counts is a step in which a timer fires.
 CALLS = {
     "python": (
         *(((300, 200, 2_000), (400, 200, 90_000)), ((330, 250, 500), (500, 300, 600))),
@@ -58,13 +60,45 @@ CALLS = {
     ),
 }
 
-HOST_CALLS = {
-    "asyncio": {
-        "asyncio": ((1_200, 2_500, 30_000), (1_900, 2_800, 30_000)),
-        "uvloop": ((500, 1_500, 25_000), (1_800, 1_900, 25_000)),
-    },
-}
-"""The same of hosts, by caller."""
+HOST = ((1_200, 2_500, 30_000), (1_900, 2_800, 30_000))
+"""The same of asyncio's own loop."""
+
+ONE = "delay-queue", "cascading-wheel"
+"""The timers that were measured in a Python program for one delay, too: with half of the cost."""
+
+IN_REAL_TIME = {"uvloop": (500, 1_500, 25_000), "delay-queue": (450, 1_400, 24_000)}
+"""A call and cancel, a call that fires, and a wake-up on uvloop."""
+
+
+def constants(caller: str, costs: tuple[float, ...]) -> Constants:
+    """The constants from three of them."""
+    pair, fire, step = costs
+    steps = {"firing" if caller == "asyncio" else "step": step}
+    return Constants(*[0.0] * 7)._replace(pair=pair, fire=fire, **steps)
+
+
+def fits() -> dict[tuple[str, str], dict[str, dict[int, Fit]]]:
+    """Caller and kind of traffic -> label -> size -> what is stored, without the rounds."""
+    found = {
+        (caller, "random"): {
+            label: dict(
+                zip(SIZES, (Fit(constants(caller, each), 0.1) for each in by_size), strict=True)
+            )
+            for label, by_size in zip(COSTS, by_timer, strict=True)
+        }
+        for caller, by_timer in CALLS.items()
+    }
+    loops = zip(SIZES, (Fit(constants("asyncio", each), 0.1) for each in HOST), strict=True)
+    found["asyncio", "random"]["asyncio"] = dict(loops)
+    found["python", "one"] = {
+        label: {
+            size: Fit(Constants(*(each / 2 for each in fit.constants)), 0.1)
+            for size, fit in found["python", "random"][label].items()
+        }
+        for label in ONE
+    }
+    return found
+
 
 MEMORY = {1_000: 40.0, 100_000: 28.0}
 """Bytes for each timer of the delay queue; it is not known of the others."""
@@ -87,14 +121,13 @@ def scaled(ns):
 def by_hand(root: Path) -> Path:
     """Store the run."""
     rows: list[Row] = []
-    for caller, by_timer in CALLS.items():
-        for label, by_size in zip(COSTS, by_timer, strict=True):
-            for size, costs in zip(SIZES, by_size, strict=True):
-                rows += caller_rows(label, caller, size, map(scaled, costs))
-    for caller, by_host in HOST_CALLS.items():
-        for name, by_size in by_host.items():
-            for size, costs in zip(SIZES, by_size, strict=True):
-                rows += caller_rows(name, caller, size, map(scaled, costs))
+    for (caller, kind), by_label in fits().items():
+        for label, by_size in by_label.items():
+            for size, fit in by_size.items():
+                rows += fit_rows(label, caller, kind, size, fit.constants, fit.error)
+    for name, costs in IN_REAL_TIME.items():
+        for size in SIZES:
+            rows += caller_rows(name, "uvloop", size, map(scaled, costs))
     for label, by_size in COSTS.items():
         for size, costs in zip(SIZES, by_size, strict=True):
             for task, ns in zip((HOLD, INSERT, BY_EVENT), costs, strict=True):

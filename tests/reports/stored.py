@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from compare.trial.bench.callers import METRICS
+from compare.trial.bench.constants import Constants, Fit
+from compare.trial.bench.costs import rows_of_fit, subject_of
 from compare.trial.bench.task import Task
 from compare.trial.purgatory import figures
 from compare.trial.results.schema import MEMORY, OVER_BUDGET, Row, rows_of
@@ -51,6 +53,18 @@ def caller_rows(
     """The samples of the costs of a caller: of pairs, of fires and of steps."""
     for metric, values in zip(METRICS, samples, strict=True):
         yield from times(metric, contestant, caller, size, values)
+
+
+ROUNDS = (0.99, 1.01)  # of constants, beside those of all samples
+
+
+def fit_rows(
+    contestant: str, caller: str, kind: str, size: int, constants: Constants, error: float = 0.1
+) -> Iterator[Row]:
+    """The constants of a cost for a caller and a kind of traffic."""
+    rounds = tuple(Constants(*(by * each for each in constants)) for by in ROUNDS)
+    fit = Fit(constants, error, rounds)
+    yield from rows_of_fit(contestant, subject_of(caller, kind), size, fit)
 
 
 def replay_rows(

@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 
 from compare.trial.bench.callers import CALLERS, COMPILED_CODE, OWN_CLOCK, sizes_of
+from compare.trial.bench.constants import Constants
+from compare.trial.bench.constants import sizes_of as costs_at
+from compare.trial.bench.replays import REPLAYS
+from compare.trial.bench.steady import RANDOM
 from compare.trial.bench.task import TASKS, Task
 from compare.trial.replay.contestant import COMPILED, contestant
 from compare.trial.results.schema import Row
 from compare.trial.results.store import contestant_entry
-from tests.reports.stored import caller_rows, memory_rows, replay_rows, store, task_rows
+from tests.reports.stored import caller_rows, fit_rows, memory_rows, replay_rows, store, task_rows
 from timers.registry import names
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -80,6 +84,12 @@ def write_synthetic(
                     rows += caller_rows(
                         entry["label"], caller, size, [(ns * scatter).tolist() for ns in costs]
                     )
+        for caller in REPLAYS:
+            if entry["engine"] == COMPILED:
+                for size in costs_at(caller):
+                    pair, fire, step = _caller_costs(entry["timer"], caller, size)
+                    made = Constants(pair, fire, step, 100.0, 50.0, 10.0, 1.0)
+                    rows += fit_rows(entry["label"], caller, RANDOM, size, made)
         for source in workloads:
             late = rng.integers(entry["lateness_low"], entry["lateness_high"], 2_000, endpoint=True)
             outcome = OUTCOME | dict(

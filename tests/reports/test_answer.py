@@ -4,22 +4,30 @@ from dataclasses import replace
 
 import pytest
 
+from compare.trial.advice.model import ROUGH
 from compare.trial.bench.callers import (
     BATCHES,
     CALLERS,
     COMPILED_CODE,
     LOOP,
     METRICS,
+    OWN_CLOCK,
     PYTHON,
     SERVICE,
     UVLOOP,
 )
+from compare.trial.bench.constants import Constants
+from compare.trial.bench.peers import CALLER as PEER
+from compare.trial.bench.replays import HOSTS
 from compare.trial.replay.contestant import contestant
+from compare.trial.results.schema import Row
 from compare.trial.results.store import contestant_entry as stored
-from reports.answer import ANSWERS, RATES, SHARES, TIMEOUTS, TITLES, code_of, data
+from reports.answer import code_of, data, memory_of
 from reports.statistics import Estimate
-from reports.summary import StoredSource, contestants_of
+from reports.summary import StoredSource, contestants_of, figures_of
+from reports.titles import TITLES
 from tests.reports.primes import LABELS, OWN, traits_of
+from tests.reports.stored import ROUNDS, caller_rows, fit_rows
 
 
 @pytest.mark.parametrize(
@@ -60,21 +68,83 @@ def test_the_code_of_another_modules_class():
     assert "9".join(code_of(timer)) == "from some.where import Mine\ntimer = Mine(capacity=9)"
 
 
-def test_costs_are_medians_with_their_intervals(called):
+def test_constants_are_those_that_are_stored(primes):
+    """Every number is another, for each caller, kind, timer and size."""
+    number, rows, wanted = iter(range(10_000)), [*primes.run.rows], {}
+    for caller in (PYTHON, LOOP):
+        for kind in ("random", "keepalive"):
+            for label in (LABELS[1], LABELS[0], *HOSTS[caller]):
+                for size in (10, 1_000):
+                    fit = Constants(*(float(next(number)) for _ in Constants._fields))
+                    rows += fit_rows(label, caller, kind, size, fit, error := float(next(number)))
+                    wanted[caller, kind, label, size] = fit, error
+    answer = data(figures_of(replace(primes.run, rows=rows)))
+    assert [*answer["callers"]] == [PYTHON, LOOP]
+    names = [*LABELS, *(timer["name"] for timer in answer["timers"][len(LABELS) :])]
+    found = {
+        (caller, kind, names[number], size): (Constants(*fit["constants"]), fit["error"])
+        for caller, about in answer["callers"].items()
+        for kind, fits in about["fits"].items()
+        for number, by_size in fits.items()
+        for size, fit in by_size.items()
+    }
+    assert found == wanted
+    for caller, about in answer["callers"].items():
+        assert names[about["host"]] in HOSTS[caller] and not about["rough"]
+        assert (about["title"], about["meaning"]) == TITLES[caller]
+        for fits in about["fits"].values():
+            for by_size in fits.values():
+                for each in by_size.values():
+                    expected = [[by * c for c in each["constants"]] for by in ROUNDS]
+                    assert each["rounds"] == [pytest.approx(round) for round in expected]
+
+
+def test_without_constants_the_costs_of_one_group_are_used_and_said_to_be_rough(called):
     answer = data(called)
     assert [*answer["callers"]] == [PYTHON, BATCHES, SERVICE, LOOP, UVLOOP, COMPILED_CODE]
     for k, caller in enumerate(CALLERS):
-        costs = answer["callers"][caller]["costs"]
-        host = [len(LABELS)] if caller == LOOP else []  # uvloop, which was measured for it alone
-        assert [*costs] == [*range(len(LABELS)), *host]
-        for n, by_size in [*costs.items()][: len(LABELS)]:
+        about = answer["callers"][caller]
+        assert about["rough"] and [*about["fits"]] == ["random"]
+        for n, by_size in [*about["fits"]["random"].items()][: len(LABELS)]:
             assert [*by_size] == [1_000, 100_000]
-            for size, parts in by_size.items():
-                for part, cost in enumerate(parts):
-                    ns = 1_000.0 * k + 100 * n + size / 10_000 + 10 * part
-                    time = Estimate.of([ns, ns + 2, ns + 4])
-                    assert cost == [time.value, time.low, time.high]
-        assert answer["callers"][caller]["title"] == TITLES[caller][0]
+            for size, fit in by_size.items():
+                pair, fire, step = (
+                    1_000.0 * k + 100 * n + size / 10_000 + 10 * part + 2 for part in range(3)
+                )
+                steps = (0, 0, step) if caller in OWN_CLOCK else (step, 0, 0)
+                assert tuple(fit["constants"]) == (pair, fire, *steps, 0, 0)
+                assert fit["error"] == ROUGH
+
+
+def test_each_language_of_peers_is_a_caller(primes):
+    rows = [*primes.run.rows]
+    languages = {"java-netty": "Java", "rust-heap": "Rust", "python-heapq": "Python"}
+    unknown = dict.fromkeys(("library", "rounding", "lateness"))
+    peers = [{"name": name, "language": each, **unknown} for name, each in languages.items()]
+    for k, peer in enumerate(peers):
+        for size, more in ((1_000, 0.0), (101_000, 100.0)):
+            costs = [[10.0 + k], [20.0 + k], [30.0 + k + more]]
+            rows += caller_rows(peer["name"], PEER, size, costs)
+        rows.append(Row(peer["name"], "peer insert", 100_000, "peer_memory", 0, 150.0 + k))
+    run = replace(primes.run, rows=rows, manifest=primes.run.manifest | {"peers": peers})
+    answer = data(figures_of(run))
+    netty = len(LABELS)
+    assert [*answer["callers"]] == [f"{PEER} Java", f"{PEER} Rust"]
+    [fits] = answer["callers"][f"{PEER} Java"]["fits"].values()
+    assert [*fits] == [netty] and fits[netty][1_000]["constants"][:3] == [10, 20, 30]
+    family = answer["tuning"]["FAMILIES"]["netty"]
+    assert family["fits"] == fits[netty]
+    # by hand: 4 096 slots of 28 bytes are part of the 150 bytes of each of 100 000 timers
+    assert family["memory"] == {"fixed": 0, "timer": pytest.approx(148.85312), "slot": 28}
+    assert answer["tuning"]["FAMILIES"]["kafka"]["fits"] is None
+
+
+@pytest.mark.parametrize(("timer", "slots"), [("hashed-wheel", 3_000), ("hierarchical-wheel", 70)])
+def test_the_memory_of_a_setting_is_that_of_the_timer(timer, slots):
+    about = memory_of(timer)
+    made = contestant(f"{timer}/wheel-size={slots}").new("ms", 0, 7_000)
+    stated = about["fixed"] + 7_000 * about["timer"] + slots * about["slot"]
+    assert stated == pytest.approx(made.nbytes, rel=0.2)
 
 
 def test_traces_of_ones_own_come_first(primes, distinct):
@@ -89,7 +159,7 @@ def test_traces_of_ones_own_come_first(primes, distinct):
     time = Estimate.of(primes.times["delay-queue", OWN[0]])
     assert case["costs"][number] == [time.value, time.low, time.high]
     precisions = [distinct.contestants[number].precision for number in answer["precisions"]]
-    windows = ["0 to 4 early", "1 to 10 late", "12 early to 7 late", "0 to 100ms late"]
+    windows = ["up to 4 early", "1 to 10 late", "12 early to 7 late", "up to 100ms late"]
     assert precisions == ["exact", *windows]  # each once, the most precise first
 
 
@@ -107,9 +177,9 @@ def test_missing_data_is_a_missing_choice(called, distinct):
 
     assert PYTHON in without(subject=LOOP) and LOOP not in without(subject=LOOP)
     number = LABELS.index("delay-queue")
-    for missing in ({"metric": METRICS[2]}, {"size": 1_000}):  # a cost, or all but one size
-        some = without(contestant="delay-queue", subject=PYTHON, **missing)
-        assert number not in some[PYTHON]["costs"] and number in some[LOOP]["costs"]
+    some = without(contestant="delay-queue", subject=PYTHON, metric=METRICS[2])
+    assert number not in some[PYTHON]["fits"]["random"]
+    assert number in some[LOOP]["fits"]["random"]
 
 
 @pytest.mark.parametrize(
@@ -127,15 +197,17 @@ def test_a_recorded_program_has_the_traffic_of_its_trace(loops, caller, distinct
     )["cases"]
     assert made["program"] == {
         "caller": caller,
-        "setting": pytest.approx({"rate": 250, "share": 0.9, "pending": 5, "steps": 24.69}, 1e-3),
+        "traffic": {
+            "rate": 250,
+            "timeout": 0,
+            "cancelled": pytest.approx(0.9),
+            "answer": 0,
+            "kind": "random",
+            "step": 1,
+            "pending": 5,
+        },
     }
     assert [case["program"] for case in data(distinct)["cases"]] == [None] * 4
-
-
-def test_the_choices_cover_what_readers_have():
-    assert tuple(10**n for n in range(2, 8)) == RATES
-    assert TIMEOUTS == (10, 100, 1_000, 10_000, 60_000, 600_000)  # 10 ms to 10 min
-    assert max(SHARES) < 1 and max(ANSWERS) < 1
 
 
 def test_what_was_over_budget_is_named(distinct):

@@ -7,17 +7,18 @@ import pytest
 
 from compare.base import formats
 from compare.traffic.tapes.description import Description
-from compare.trial.bench.callers import CALLERS, LOOP, OWN_CLOCK
+from compare.trial.bench.callers import CALLERS, LOOP, OWN_CLOCK, PYTHON
 from compare.trial.bench.callers import METRICS as METRICS_OF_CALLERS
+from compare.trial.bench.constants import Constants
 from compare.trial.bench.task import HOLD, TASKS
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.metrics import METRICS
 from reports import method
-from reports.answer import TITLES
 from reports.catalogue import (
     MEDIAN,
     callers,
     callers_lead,
+    constants,
     memory,
     schemes,
     section,
@@ -30,6 +31,7 @@ from reports.catalogue import (
 from reports.select import Key
 from reports.summary import Summary, figures_of
 from reports.tables import LAST, NOTHING, Entry, Table
+from reports.titles import TITLES
 from tests.reports.primes import (
     CAPACITIES,
     LABELS,
@@ -44,6 +46,7 @@ from tests.reports.primes import (
     ZERO,
     who_of,
 )
+from tests.reports.stored import fit_rows
 
 LEAST, P90, GREATEST = "least [ns]", "p90 [ns]", "greatest [ns]"
 EXACT = ("cascading-wheel", "delay-queue")
@@ -416,3 +419,28 @@ def test_hosts_come_first_in_the_table_of_services_alone(called):
     assert section("callers", called.where(metric="time")) is None
     absent = {Key("uvloop", LOOP, None, METRICS_OF_CALLERS[0]): "is not installed"}
     assert callers_lead(replace(called, failures=absent)).endswith(" uvloop is not installed here.")
+
+
+def test_the_constants_of_a_cost_are_those_that_are_stored(primes):
+    rows, values = [*primes.run.rows], {}
+    for n, (caller, kind, label) in enumerate(
+        [(PYTHON, "one", LABELS[1]), (PYTHON, "one", "sched"), (LOOP, "random", LABELS[0])]
+    ):
+        values[caller, label] = [100.0 * n + part for part in range(8)]
+        *made, error = values[caller, label]
+        rows += fit_rows(label, caller, kind, 1_000, Constants(*made), error)
+    table = constants(figures_of(replace(primes.run, rows=rows)))
+    shown = {
+        (heading[0], row.full.partition(" ")[0]): []
+        for row in table.rows
+        for heading in table.headings
+    }
+    for row in table.rows:
+        for caller, kind, size, figure in table.headings:
+            cell = table.entry(row, (caller, kind, size, figure))
+            if cell is not NOTHING:
+                shown[caller, row.full.partition(" ")[0]].append(cell.value)
+    found = {who: figures for who, figures in shown.items() if figures}
+    assert found == {(TITLES[caller][0], label): each for (caller, label), each in values.items()}
+    assert next(row.full for row in table.rows) == "sched"
+    assert table.chosen["caller"] == TITLES[PYTHON][0]

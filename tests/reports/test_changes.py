@@ -39,7 +39,7 @@ def test_each_change_beyond_noise_is_a_cell(runs):
     [table] = made.tables
     [(timer, row)] = table.rows.items()
     [(heading, entry)] = row.items()
-    assert (timer.label, heading) == ("delay-queue", ("Hold, N\xa0=\xa01\u202f000",))
+    assert (timer.label, heading) == ("delay-queue", ("Cancel and insert, N\xa0=\xa01\u202f000",))
     assert (entry.text, entry.value) == ("+50%", pytest.approx(50))
     assert "Since the run before" in render(summary, "run", {})
 

@@ -11,6 +11,7 @@ from reports.method import facts
 from reports.page import render
 from reports.palette import INK, look_of
 from tests.reports.html import Page
+from tests.reports.primes import SOURCES
 from timers.registry import names
 
 
@@ -123,6 +124,26 @@ def test_ranges_stay_on_one_line(rendered):
 
 
 def test_an_interrupted_run_says_what_is_missing(distinct, rendered):
-    text = Page(render(replace(distinct, missing=["calls", "replay-1"]), "run", {})).text
-    assert "This run was not finished. Missing: calls, replay-1." in text
+    missing = [
+        "pending-1000",
+        "callers",
+        "costs-system-timer-keepalive",
+        "costs-python-one",
+        "tails-20000",
+        "replay-1",
+        "tails-replay-0",
+        "peers-1000",
+        "overload",
+        "some-other",
+    ]
+    text = Page(render(replace(distinct, missing=missing), "run", {})).text
+    first, second, *_ = SOURCES
+    words = (
+        "operations with 1 000 timers pending, the costs of services and event loops in real time,"
+        " what Python, through a SystemTimer pays with keep-alive, what a Python program pays with"
+        " one timeout for all, the slowest operations with 20 000 timers pending, the replay of"
+        f" {second}, the slowest operations in the replay of {first}, timers of other languages"
+        " with 1 000 timers pending, lateness under overload, some other"
+    )
+    assert f"This run was not finished. Not measured: {words}." in text
     assert "Not finished" in text and "ot finished" not in Page(rendered).text

@@ -66,8 +66,8 @@ def test_contestants_are_what_the_manifest_says(distinct):
         "cascading-wheel",
         "delay-queue",
         "hashed-wheel (tick=10: 1 to 10 late)",
-        "hashed-wheel (0 to 100ms late)",
-        "hierarchical-wheel (tick=5: 0 to 4 early)",
+        "hashed-wheel (up to 100ms late)",
+        "hierarchical-wheel (tick=5: up to 4 early)",
         "heapq-delay-queue (Python loop)",
         "Mine (12 early to 7 late)",
     ]
@@ -103,8 +103,8 @@ def test_contestants_say_their_settings():
     labels = "hashed-wheel/tick=1/wheel-size=64", "hierarchical-wheel/tick=10ms"
     contestants = contestants_of(contestant_entry(contestant(label), ["ms"]) for label in labels)
     assert [timer.full for timer in contestants] == [
-        "hashed-wheel (tick=1, wheel-size=64: 0 to 1 late)",
-        "hierarchical-wheel (tick=10ms: 0 to 9ms early)",
+        "hashed-wheel (tick=1, wheel-size=64: up to 1 late)",
+        "hierarchical-wheel (tick=10ms: up to 9ms early)",
     ]
 
 

@@ -9,6 +9,7 @@ import click
 
 from compare.base.arrow import leave_out_pandas
 from compare.cli import options
+from compare.cli.described import DEFAULT_LATE
 from compare.cli.text import Sheet, labelled, shown
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ KINDS = ("random", "one", "few", "keepalive", "periodic")
 """The kinds of traffic, and CALLERS the callers: those of `compare.trial`, without importing it."""
 
 CALLERS = ("compiled", "python", "batches", "system-timer", "asyncio")
-DEFAULT_LATE = "10ms"
 FORMATS = (".svg", ".png")
 _WORTH = 0.1  # a saving that is mentioned
 _CONCERN = 1.0  # ms of CPU per second; less is no reason to choose a timer
 _WIDTH = 14  # of the labels
+_LONG = 6  # characters of a duration, above which it is rounded
 
 
 @options.command("""\b
@@ -200,6 +201,7 @@ def _object(advice: "Advice") -> dict[str, Any]:
         "trace": str(advice.trace.path),
         "unit": advice.unit,
         "noise": _noise(advice).plain(),
+        "decided": advice.decided,
         "best": entry(advice.best),
         "chosen": _chosen(advice),
         "runner_up": entry(advice.runner_up),
@@ -307,8 +309,14 @@ def _answer(advice: "Advice") -> dict[str, str]:
     if ms := _ms_per_second(advice, best.cost):
         spent = f"{ms:.3g} ms" if ms >= 0.001 else f"{ms * 1e6:.3g} ns"
         cost = f"{spent} of CPU per second of this traffic; {cost}"
+    use = best.label
+    if not advice.decided:
+        use = (
+            f"not decided on this machine now: the noise is {max(best.noise, 0):.0%}; of what was"
+            f" measured, {best.label} is the choice; repeat the command when the machine is idle"
+        )
     return {
-        "use": best.label,
+        "use": use,
         "cost": f"{cost}; {_bytes(best.nbytes)}",
         "lateness": _lateness(advice),
         "chosen": _chosen(advice),
@@ -341,7 +349,6 @@ def _bytes(number: int) -> str:
 
 def _lateness(advice: "Advice") -> str:
     from compare.base.quantiles import QUANTILES
-    from compare.traffic.tapes.units import duration_text
     from compare.trial.replay.lateness import lateness_text
 
     low, high = advice.lateness(advice.best)
@@ -353,8 +360,20 @@ def _lateness(advice: "Advice") -> str:
         return f"{declared} by its scheme; nothing fired here"
     shares = (QUANTILES[name] for name in ("p50", "p99"))
     median, high = (value or 0 for value in late.quantiles(shares))
-    texts = (duration_text(value, unit) for value in (median, high, late.max))
+    texts = (_about(value, unit) for value in (median, high, late.max))
     return "{} by its scheme; here p50 {}, p99 {}, at most {}".format(declared, *texts)
+
+
+def _about(units: int, unit: str) -> str:
+    """A duration, to three digits where all of them would not be read: "10s" for 9 999 999 us."""
+    from compare.base import formats
+    from compare.traffic.tapes.units import EXPONENTS, duration_text
+
+    text = duration_text(units, unit)
+    if unit not in EXPONENTS or len(text) <= _LONG:
+        return text
+    sign = "-" * (units < 0)
+    return sign + formats.nanoseconds(abs(units) * 1e9 / 10 ** EXPONENTS[unit])
 
 
 def _chosen(advice: "Advice") -> str:
@@ -393,7 +412,7 @@ def _change(advice: "Advice") -> str:
         texts.append("CPU time does not matter at this rate")
     if other and (saved := 1 - other.cost / best.cost) >= _WORTH:
         bounds = lateness_text(*advice.lateness(other), advice.unit)
-        text = f"firing {bounds}, {other.label} takes {saved:.0%} less CPU"
+        text = f"if timers may fire {bounds}, {other.label} takes {saved:.0%} less CPU"
         if more := other.outcome.fired - best.outcome.fired:
             text += f", but {abs(more):,} {'more' if more > 0 else 'fewer'} timers fire"
         texts.append(text)
@@ -405,14 +424,10 @@ def _change(advice: "Advice") -> str:
 
 def _front(advice: "Advice") -> Sheet:
     """The Pareto front as a table, with the advice if that is not on it."""
-    from compare.traffic.tapes.units import duration_text
-
     rows = [["Pareto front", "ns", "precision", "memory", "bounds"]]
     listed = {candidate.label: candidate for candidate in [*advice.front, advice.best]}.values()
     for candidate in sorted(listed, key=lambda candidate: candidate.cost):
-        precision = (
-            duration_text(candidate.deviation, advice.unit) if candidate.deviation else "exact"
-        )
+        precision = _about(candidate.deviation, advice.unit) if candidate.deviation else "exact"
         kept = "advice" if candidate == advice.best else "kept" if candidate.allowed else "-"
         cost = candidate.cost
         ns = f"{cost:.1f}" if cost < 100 else f"{cost:,.0f}"

@@ -59,6 +59,7 @@ Examples:
     "Time limit per timer and size, in seconds; a slower task is skipped at larger sizes.",
     default=_DEFAULT.budget,
 )
+@options.all_delays
 @options.option("--seed", options.INTEGER, "Seed of the workloads.", default=_DEFAULT.seed)
 @options.runs(_DEFAULT.runs)
 @options.formats
@@ -111,7 +112,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
     from reports import overload
     from reports.catalogue import (
         MEDIAN,
-        callers,
+        constants,
         idle,
         memory,
         peer_singles,
@@ -130,7 +131,7 @@ def sheets_of(summary: "Summary", *, whole: bool = False) -> "list[Sheet]":
         (tails(summary), {"operation": None}),
         (idle(summary), {"figure": None}),
         (overload.table(summary), {"figure": None}),
-        (callers(summary), {}),
+        (constants(summary), {}),
         (services(summary), {}),
         (peers(summary), {}),
         (peer_times(summary), {}),

@@ -1,8 +1,9 @@
 """`wheelwork report`: write results as a page with charts, and print its path last."""
 
 import re
+import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,14 @@ from compare.cli.commands.ingest import ingest_log
 from compare.cli.commands.inspect import GUESSES, ingest_command
 from compare.trial.bench.comparison import QUICK_TAILS, Comparison
 from timers.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compare.trial.results.schema import Row
+
+BUDGET = 0.5
+"""Seconds for a timer at one size: half of that of `compare`, which measures for its own sake."""
 
 TRACES = "traces"
 """Subdirectory of the runs for traces made from logs."""
@@ -32,6 +41,7 @@ Examples:
 @options.option("--idle", "TIME", "Idle timeout of a key, such as 30s.")
 @options.workload
 @options.peers()
+@options.all_delays
 @options.option(
     "--run",
     options.Place("run"),
@@ -55,6 +65,7 @@ def report(
     traces: tuple[str, ...],
     workloads: tuple[str, ...],
     peers: tuple[str, ...],
+    all_delays: bool,
     stored: str | None,
     replayed: tuple[str, ...],
     allow: tuple[str, ...],
@@ -87,6 +98,8 @@ def report(
         shown = "--run" if stored else "--replayed"
         raise click.UsageError(f"{shown} shows what is stored; --{unused[0]} is not used")
 
+    if all_delays and (stored or replayed):
+        raise click.UsageError("--all-delays is for a measurement, and stored results are shown")
     if allow and not replayed:
         raise click.UsageError("--allow is for the timers of --replayed")
 
@@ -108,18 +121,35 @@ def report(
         for kind, guess in GUESSES.items():
             if (log := logs[kind]) and (delay := logs[guess.delay]):
                 traces = (*traces, _ingested(kind, log, delay))
+        from compare.base.progress import tell
+        from compare.cli.described import FIRST, first_answer
+        from compare.trial.bench.costs import task_of
         from compare.trial.bench.run import run_comparison
+        from compare.trial.bench.steady import RANDOM
 
         command = click.get_current_context().obj
+
+        def first(task: str, rows: "Sequence[Row]") -> None:
+            if task == task_of(FIRST, RANDOM):
+                text = first_answer(rows, next(iter(traces), None))
+                if text:
+                    tell(f"wheelwork: {text}")
+
         path = run_comparison(
             Comparison(
                 traces=traces,
                 workloads=workloads or None,
                 peers=peers,
+                budget=BUDGET,
+                all_delays=all_delays,
                 tails=QUICK_TAILS,
                 command=command,
-            )
+            ),
+            finished=first,
         )
+        if not all_delays:
+            again = shlex.join([*command, "--all-delays"])
+            click.echo(f"costs are those of random delays; for others: {again}", err=True)
     run = read_run(path)
     page = write_report(run, out, run_before(run))
     click.echo(f"run: {path}")

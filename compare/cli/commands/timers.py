@@ -90,7 +90,7 @@ def defaults_text(traits: "Traits") -> str:
 
 
 def fires_text(traits: "Traits") -> str:
-    """The lateness of a timer with the default parameters: "exact", "0 to 100 late"."""
+    """The lateness of a timer with the default parameters: "exact", "up to 100 late"."""
     rounding = traits.rounding(traits.defaults)
     if not rounding.exact:
         return lateness_text(*rounding.bounds())

@@ -27,6 +27,12 @@ NEAR = 1.1
 """Two sizes of memory within this factor are equal, and so are two costs on a Pareto front."""
 
 
+WORSE = 1.15
+"""A timer is right if it takes at most this many times as long as the cheapest, or ENOUGH more."""
+
+MOSTLY = 0.75
+"""The share of the rounds in which the chosen timer is right, at least; else nothing is decided."""
+
 USUAL = "delay-queue"
 """The usual choice without wheels. Its cost grows slowly, whatever the traffic becomes."""
 
@@ -98,3 +104,27 @@ def choose(offers: Sequence[Offer], core: float | None = None, enough: float = E
                 reasons.append(reason)
     number = min(left, key=lambda number: offers[number].cost)
     return Choice(number, cheapest, near, tuple(reasons))
+
+
+def is_decided(
+    rounds: Sequence[Sequence[float]],
+    chosen: int,
+    core: float | None = None,
+    enough: float = ENOUGH,
+) -> bool:
+    """Whether the chosen timer was right in MOSTLY all rounds.
+
+    A round has the cost of each offer, measured in turns. What one round finds right and another
+    wrong is noise: the machine is too busy, or the timers were measured for too short a time.
+
+    >>> is_decided([[10.0, 11.0], [11.0, 10.0]], chosen=0)
+    True
+    >>> is_decided([[10.0, 11.0], [14.0, 10.0]], chosen=0)
+    False
+    """
+
+    def is_right(costs: Sequence[float]) -> bool:
+        more, least = costs[chosen], min(costs)
+        return more <= WORSE * least or more - least <= enough * (core or 0.0)
+
+    return sum(map(is_right, rounds)) >= MOSTLY * len(rounds)

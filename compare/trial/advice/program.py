@@ -18,7 +18,7 @@ from compare.traffic.tapes.trace import Trace
 from compare.traffic.tapes.units import EXPONENTS
 from compare.trial.advice.candidates import Bounds
 from compare.trial.advice.choice import ENOUGH, USUAL, Choice, Offer, choose
-from compare.trial.advice.cost import CORE, spent
+from compare.trial.advice.model import CORE
 from compare.trial.bench.callers import (
     HOST_OF,
     HOSTS,
@@ -61,7 +61,7 @@ class Program:
     def costs(self) -> dict[str, list[float]]:
         """Shares of a core that the timers take on each loop, ascending; the cheapest first."""
         costs = {
-            name: sorted(spent(each, self.rates) / CORE for each in samples)
+            name: sorted(_spent(each, self.rates) / CORE for each in samples)
             for name, samples in self.samples.items()
         }
         return dict(sorted(costs.items(), key=lambda item: median(item[1])))
@@ -121,6 +121,11 @@ class Program:
     def is_small(self) -> bool:
         """Whether so little is saved that even without noise it would decide nothing."""
         return self.saving <= ENOUGH
+
+
+def _spent(costs: Costs, rates: Costs) -> float:
+    """Nanoseconds of CPU in a second with this rate of each."""
+    return sum(cost * rate for cost, rate in zip(costs, rates, strict=True))
 
 
 def program_of(trace: Trace, bounds: Bounds, schemes: Iterable[str]) -> Program | None:

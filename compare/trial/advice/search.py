@@ -9,7 +9,7 @@ from compare.base.stages import Engine
 from compare.traffic.tapes.trace import Trace
 from compare.traffic.tapes.units import EXPONENTS
 from compare.trial.advice.candidates import AdviceError, Bounds, Candidate, contestants
-from compare.trial.advice.choice import NEAR, USUAL, Choice, choose
+from compare.trial.advice.choice import NEAR, USUAL, Choice, choose, is_decided
 from compare.trial.advice.program import Program, program_of
 from compare.trial.advice.replays import Sample, outcomes, sampled
 from compare.trial.replay.contestant import Contestant, contestant
@@ -20,6 +20,7 @@ FIRST, LAST = 100_000, 10_000_000  # operations in the first round, and at most 
 FINALISTS = 12  # candidates in the last round: within the bounds, and outside
 SLOWEST = 8  # times the cost of USUAL or of the best so far; slower candidates are left out
 TURNS, SECONDS = 5, 1.0  # of the last round, at least: turns, and CPU time of all replays
+MOST_TURNS = 20  # of the last round, also where noise would decide
 SHORTEST = 1e-3  # ns per operation that a clock may show; ratios need more than zero
 
 
@@ -56,11 +57,23 @@ class Advice:
         """The choice among `ranked`."""
         if self.objective == "memory":
             return Choice(0, 0, 1, ())
-        core = None
-        if self.unit in EXPONENTS:  # a core has this many nanoseconds for each operation
-            seconds = self.trace.span / 10 ** EXPONENTS[self.unit]
-            core = 1e9 * seconds / self.trace.totals["rows"]
-        return choose([candidate.offer for candidate in self.ranked], core)
+        return choose([candidate.offer for candidate in self.ranked], self._core)
+
+    @property
+    def _core(self) -> float | None:
+        """The nanoseconds that a core has for each operation; None if that is unknown."""
+        if self.unit not in EXPONENTS:
+            return None
+        seconds = self.trace.span / float(10 ** EXPONENTS[self.unit])
+        return 1e9 * seconds / float(self.trace.totals["rows"])
+
+    @property
+    def decided(self) -> bool:
+        """Whether not only the noise decides."""
+        if self.objective == "memory":
+            return True
+        turns = [*zip(*(candidate.times for candidate in self.ranked), strict=False)]
+        return is_decided(turns, self.choice.number, self._core)
 
     @property
     def best(self) -> Candidate:
@@ -142,8 +155,14 @@ def advise(trace: Trace, bounds: Bounds, engine: Engine, objective: str = "cpu")
         left = [each.contestant for each in candidates if each.label in kept]
         dropped += [each for each in candidates if each.label not in kept]
         halving = len(half) > FINALISTS and sample.total < last.total
-    finalists = measured(last, in_turns(engine, last, left, limit))
-    advice = Advice(trace, bounds, objective, last, finalists, dropped, rounds)
+    turns = list[dict[str, Outcome]]()
+    while True:
+        turns += in_turns(engine, last, left, limit)
+        finalists = measured(last, turns)
+        advice = Advice(trace, bounds, objective, last, finalists, dropped, [*rounds])
+        if advice.decided or len(turns) >= MOST_TURNS:
+            break
+        rounds.pop()
     schemes = [candidate.contestant.name for candidate in advice.ranked]
     advice.program = program_of(trace, bounds, schemes)
     return advice
@@ -154,11 +173,12 @@ def in_turns(
 ) -> list[dict[str, Outcome]]:
     """The outcomes of at least TURNS turns, which together measure at least SECONDS of CPU time.
 
-    Every second turn has the reverse order, so that no candidate always comes first.
+    Of a short trace, MOST_TURNS are enough. Every second turn has the reverse order, so that no
+    candidate always comes first.
     """
     turns: list[dict[str, Outcome]] = []
     seconds = 0.0
-    while len(turns) < TURNS or seconds < SECONDS:
+    while len(turns) < TURNS or (seconds < SECONDS and len(turns) < MOST_TURNS):
         turns.append(outcomes(engine, sample, candidates, limit=limit))
         seconds += sum(outcome.seconds for outcome in turns[-1].values())
         candidates = candidates[::-1]

@@ -4,6 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from compare.traffic.tapes.units import TAPE_UNITS, duration_text, parse_duration
+from compare.trial.advice.tuning import FAMILIES
 from compare.trial.bench.callers import HOSTS
 from compare.trial.replay.contestant import TICK, contestant
 
@@ -58,7 +59,8 @@ def _netty(best: "Candidate | None", bounds: "Bounds", unit: str) -> str:
     text = duration_text(tick, unit) if _milliseconds(tick, unit) else "1ms"
     number, symbol = re.findall(r"\d+|\D+", text)
     size = 1 << (wheel_size - 1).bit_length()  # Netty rounds up to a power of two
-    return f"new HashedWheelTimer({number}, TimeUnit.{_JAVA[symbol]}, {size})"
+    code = FAMILIES["netty"].code.format(tick=number, slots=size)
+    return code.replace(_JAVA["ms"], _JAVA[symbol])
 
 
 def _kafka(best: "Candidate | None", bounds: "Bounds", unit: str) -> str:
@@ -70,7 +72,7 @@ def _kafka(best: "Candidate | None", bounds: "Bounds", unit: str) -> str:
         return NO_WHEEL
     parameters = best.contestant.parameters(unit)
     tick, wheel_size = max(_milliseconds(parameters[TICK], unit), 1), parameters["wheel_size"]
-    return f'new SystemTimer("name", {tick}, {wheel_size}, Time.SYSTEM.hiResClockMs())'
+    return FAMILIES["kafka"].code.format(tick=tick, slots=wheel_size)
 
 
 def _tokio(bounds: "Bounds", unit: str) -> str:

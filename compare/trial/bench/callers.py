@@ -613,6 +613,7 @@ class Callers:
     seed: int
     largest: int = SIZES[-1]
     clock: Clock = time.process_time
+    callers: Sequence[str] = tuple(CALLERS)
     rows: list[Row] = field(default_factory=list, init=False)
     tasks: ClassVar[list[str]] = ["callers"]
 
@@ -648,7 +649,7 @@ class Callers:
         spent: dict[tuple[str, str, int], list[float]],
     ) -> Iterator[tuple[str, int, Costs]]:
         """Yield the caller, the size and a sample of the costs."""
-        for caller in [each for each in CALLERS if can_call(each, contestant)]:
+        for caller in [each for each in self.callers if can_call(each, contestant)]:
             for size in sizes_of(caller, self.largest, contestant):
                 seconds = spent[contestant.label, caller, size]
                 if seconds and max(seconds) > self.budget:

@@ -32,6 +32,9 @@ class Comparison:
     tails: str = NO_TAILS
     operations: int = 100_000  #: of each workload
     repeats: int = 5  #: samples of each measurement; fewer if they take long
+    #: also measure costs for delays other than the usual, random ones: see KINDS of
+    #: `compare.trial.bench.steady`
+    all_delays: bool = False
     #: seconds for all samples of a timer at one size; see `compare.trial.bench.measure`
     budget: float = 1.0
     seed: int = 0  #: of the workloads

@@ -9,52 +9,79 @@ too. So a second of traffic costs
 
 where a start is part of what ends it, and the clock moves to each step in which something happens.
 How many of each a replay has is counted in its tape. At each number of pending timers, traffic is
-replayed whose rate is such that a fraction of a timer, one, or many start in a unit of time, of
-which all or none is cancelled, with short and long steps of the clock. The constants, none below 0,
-are those with the least squares of the relative differences.
+replayed that is spread over the whole range: rates, shares that are cancelled, times to the answer,
+steps of the clock. The constants, none below 0, are those with the least squares of the relative
+differences. The error that is stated with them is that of replays that they were not fitted to.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from compare.traffic.tapes.tape import REARM, START
-from compare.trial.bench.replays import REPLAYS, seconds_of
-from compare.trial.bench.steady import PERIODIC, RANDOM, Steady, Traffic, steady
+from compare.trial.bench.replays import THREADS, replay_of, seconds_of
+from compare.trial.bench.steady import (
+    KEEPALIVE,
+    ONE,
+    PERIODIC,
+    RANDOM,
+    Steady,
+    Traffic,
+    steady,
+)
 from compare.trial.replay.contestant import Contestant
 from compare.trial.replay.engine import OverBudgetError
 
-PENDING = (10, 1_000, 30_000, 300_000)
+PENDING = (1, 10, 100, 1_000, 30_000, 300_000)
 """Timers pending in the replays."""
 
-PENDING_CALLS = (10, 1_000, 10_000)
+PENDING_CALLS = (10, 300, 10_000)
 """The same of services and event loops, which keep a call for each timer."""
 
-GROUPS = (0.03, 1, 30, 1_000)
-"""Timers that start in a unit of time."""
+DESIGNS, FEWER = 14, 8
+"""Replays to which the constants are fitted; with MANY timers pending, which take long to fill."""
 
-LONG_STEP = 100
-"""Units in a long step of the clock; not with the largest of GROUPS."""
+MANY = 100_000
+"""So many timers take longer to start than to replay."""
 
-LIVES = (10, 10_000_000)
-"""The shortest and the longest mean life of a timer in the replays, in units."""
+MOST_THREADS = 500
+"""Threads that wait in a replay, at most."""
 
-LATE = 20
-"""The timeout of timers that are cancelled, as a multiple of their life."""
+SHARES, STEPS = (0.0, 1.0, 0.9, 0.0, 0.99, 0.5), (1, 10, 1, 100, 1)
+"""Shares cancelled, and units in a step of the clock, of one replay after the other."""
 
-TIMERS = 2_000
+TIMEOUTS_IN = (10, 3_600_000)
+"""The shortest and the longest mean timeout in the replays, in units."""
+
+RATES = (3.0, 1_000_000.0)
+"""The lowest and the highest rate in the replays, in timers per second."""
+
+MOST_AT_ONCE = 1_000
+"""Timers that start in a step of the clock, at most."""
+
+TIMERS = 1_000
 """Timers that start in a replay, at least."""
 
-TIMERS_COMPILED = 20_000
-"""The same where a timer takes nanoseconds."""
+LONGEST = 200_000
+"""Units in a replay, at most: at low rates, fewer timers start."""
 
-FEWEST_STEPS = 8
-"""Steps of the clock in a replay, at least."""
+LENGTHS = {"compiled": 20, "system-timer": 0.5, "asyncio": 0.5}
+"""Caller -> how many times as large both are: a timer takes nanoseconds, or many microseconds."""
+
+FEWEST = 200
+"""Timers that start in a replay all the same, and where each is a thread."""
+
+FEWEST_STEPS, SHORT_STEPS = 8, 40
+"""Steps of the clock in a replay, at least; and where even a step with many timers is short, so
+that the first ones, whose code and timers are in no cache, would count for much.
+"""
+
+SHARE = 1 / 30
+"""Of the pending timers, as many start in a replay at least: at first, they are in no cache."""
 
 LIMIT = 0.5
 """CPU seconds for a replay, and for what fills the timer before."""
@@ -76,26 +103,34 @@ class Fit(NamedTuple):
     """The constants of a timer for a caller, with so many timers pending."""
 
     constants: Constants
-    error: float  #: relative: of what they say of the replays that they were fitted to
+    error: float  #: relative: of what they say of a replay that they were not fitted to
+    rounds: tuple[Constants, ...] = ()  #: the constants of each round of samples alone
 
 
 def designs(pending: int, kind: str = RANDOM) -> list[Traffic]:
     """The traffic that is replayed with so many pending timers."""
-    found = []
-    for group in GROUPS:
-        life, rate = pending / group, group * 1_000
-        for step in (1, LONG_STEP) if group < GROUPS[-1] else (1,):
-            if LIVES[0] * step <= life <= LIVES[1]:
-                found.append(Traffic(rate, life, 0.0, 0.0, kind, step))
-            if kind != PERIODIC and life <= LIVES[1] and (step == 1 or life >= step):
-                found.append(Traffic(rate, max(LATE * life, LIVES[0]), 1.0, life, kind, step))
+    dice, found = np.random.default_rng(pending), []
+    number = DESIGNS if pending < MANY else FEWER
+    places = (dice.permutation(number) + 0.5) / number
+    for k, place in enumerate(places.tolist()):
+        share = 0.0 if kind == PERIODIC else SHARES[k % len(SHARES)]
+        step = STEPS[k % len(STEPS)]
+        answer = dice.uniform(0.01, 0.5 if kind in (ONE, KEEPALIVE) else 0.05)
+        life = share * answer + 1 - share  # as a share of the timeout
+        most = min(RATES[1], 1_000 * MOST_AT_ONCE / step)
+        low, high = (1_000 * pending / (life * timeout) for timeout in reversed(TIMEOUTS_IN))
+        low, high = min(max(low, RATES[0]), most), max(min(high, most), RATES[0])
+        rate = low * (high / low) ** place
+        timeout = 1_000 * pending / (rate * life)
+        found.append(Traffic(rate, timeout, share, answer * timeout, kind, step))
     return found
 
 
-@lru_cache(maxsize=2)
-def made_for(traffic: Traffic, timers: int, seed: int) -> Steady:
-    """The tape of a design: every contestant, and callers with as many timers, replay the same."""
-    return steady(traffic, timers, seed)
+@lru_cache(maxsize=3)
+def made_for(traffic: Traffic, timers: int, seed: int) -> tuple[Steady, Constants]:
+    """The tape of a design, and what it has. Contestants with as many timers replay the same."""
+    made = steady(traffic, timers, seed)
+    return made, counted(made)
 
 
 def counted(made: Steady) -> Constants:
@@ -111,18 +146,40 @@ def counted(made: Steady) -> Constants:
 
 
 def fitted(rows: Sequence[Constants], seconds: Sequence[Sequence[float]]) -> Fit:
-    """The constants, from the counts and the samples of each replay."""
-    middle = np.array([median(samples) for samples in seconds])
-    matrix = np.array(rows, float) / (1e9 * middle[:, None])
-    found = _least_squares(matrix, np.ones(len(rows)))
-    misfit = float(np.sqrt(np.mean((matrix @ found - 1) ** 2)))
-    noise = median(max(samples) / min(samples) - 1 for samples in seconds) / 2
-    return Fit(Constants(*found.tolist()), math.hypot(misfit, noise))
+    """The constants, from the counts and the samples of each replay.
+
+    Noise only adds time, so the fastest sample counts.
+    """
+    least = np.array([min(samples) for samples in seconds])
+    matrix = np.array(rows, float) / (1e9 * least[:, None])
+    found = _least_squares(matrix)
+    rounds = [
+        _least_squares(np.array(rows, float) / (1e9 * np.array(each)[:, None]))
+        for each in zip(*seconds, strict=False)
+    ]
+    return Fit(
+        Constants(*found.tolist()),
+        _left_out(matrix, found),
+        tuple(Constants(*each.tolist()) for each in rounds),
+    )
 
 
-def _least_squares(matrix: Any, wanted: Any) -> Any:
-    """Least squares with no negative part: Lawson and Hanson (1974), chapter 23."""
-    size = matrix.shape[1]
+def _left_out(matrix: Any, found: Any) -> float:
+    """The root mean square of the relative errors of replays that are left out of the fit.
+
+    They follow from those of all replays: Allen (1974). An error counts as 1 at most.
+    """
+    used = matrix[:, found > 0]
+    leverage = np.einsum("ij,ji->i", used, np.linalg.pinv(used))
+    errors = (matrix @ found - 1) / np.maximum(1 - leverage, 0.05)
+    return float(np.sqrt(np.mean(np.clip(errors, -1, 1) ** 2)))
+
+
+def _least_squares(matrix: Any) -> Any:
+    """What makes 1 of each row, by least squares with no negative part: Lawson and Hanson (1974),
+    chapter 23.
+    """
+    wanted, size = np.ones(len(matrix)), matrix.shape[1]
     found, free = np.zeros(size), np.zeros(size, bool)
     scale = np.maximum(np.sqrt((matrix**2).sum(0)), 1e-300)
     matrix = matrix / scale
@@ -147,7 +204,7 @@ def _least_squares(matrix: Any, wanted: Any) -> Any:
 
 
 Everyone = Mapping[str, Mapping[str, Contestant | None]]
-"""Caller -> label -> contestant; None for an event loop's own timers."""
+"""Caller -> label -> contestant; None for a host."""
 
 
 def fits(
@@ -157,27 +214,35 @@ def fits(
 
     Those of which a replay takes longer than `limit` CPU seconds are left out.
     """
-    rows = defaultdict[str, list[Constants]](list)
+    rows = defaultdict[tuple[str, str], list[Constants]](list)
     seconds = defaultdict[tuple[str, str], list[list[float]]](list)
     over = set[tuple[str, str]]()
+    everybody = [
+        (caller, label, each)
+        for caller, contestants in everyone.items()
+        for label, each in contestants.items()
+        if label != THREADS or pending <= MOST_THREADS
+    ]
+    few = Traffic(1_000, 20, 0.0 if kind == PERIODIC else 0.5, 5, kind)
+    for caller, label, each in everybody:  # code is compiled or loaded
+        made, _ = made_for(few, FEWEST, seed)
+        seconds_of(replay_of(caller, label), each, made, math.inf)
     for traffic in designs(pending, kind):
-        for caller, contestants in everyone.items():
-            made = made_for(traffic, timers_in(caller, traffic), seed)
-            rows[caller].append(counted(made))
-            for label in contestants:
-                seconds[caller, label].append([])
-            for _ in range(repeats):
-                for label, each in contestants.items():
-                    if (caller, label) not in over:
-                        try:
-                            spent = seconds_of(REPLAYS[caller], each, made, limit)
-                        except OverBudgetError:
-                            over.add((caller, label))
-                        else:
-                            seconds[caller, label][-1].append(max(spent, 1e-9))
-    return {
-        key: fitted(rows[key[0]], samples) for key, samples in seconds.items() if key not in over
-    }
+        for repeat in range(repeats):
+            for caller, label, each in everybody:
+                if (key := (caller, label)) in over:
+                    continue
+                made, counts = made_for(traffic, timers_in(caller, label, traffic), seed)
+                try:
+                    spent = seconds_of(replay_of(caller, label), each, made, limit)
+                except OverBudgetError:
+                    over.add(key)
+                    continue
+                if not repeat:
+                    rows[key].append(counts)
+                    seconds[key].append([])
+                seconds[key][-1].append(max(spent, 1e-9))
+    return {key: fitted(rows[key], samples) for key, samples in seconds.items() if key not in over}
 
 
 def sizes_of(caller: str) -> tuple[int, ...]:
@@ -185,7 +250,11 @@ def sizes_of(caller: str) -> tuple[int, ...]:
     return PENDING_CALLS if caller in ("system-timer", "asyncio") else PENDING
 
 
-def timers_in(caller: str, traffic: Traffic) -> int:
+def timers_in(caller: str, label: str, traffic: Traffic) -> int:
     """Timers that start in a replay of a design."""
-    least = TIMERS_COMPILED if caller == "compiled" else TIMERS
-    return max(least, round(traffic.rate * traffic.step * FEWEST_STEPS / 1_000))
+    if label == THREADS:
+        return FEWEST
+    usual = LENGTHS.get(caller, 1) * min(TIMERS, traffic.rate * LONGEST / 1_000)
+    steps = SHORT_STEPS if caller in ("compiled", "batches") else FEWEST_STEPS
+    least = max(traffic.rate * traffic.step * steps / 1_000, SHARE * traffic.pending)
+    return max(round(usual), round(least), FEWEST)

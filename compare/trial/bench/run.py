@@ -14,8 +14,9 @@ from compare.base.progress import progress_bar
 from compare.traffic.tapes.trace import open_trace
 from compare.traffic.workloads.catalogue import LARGEST_SEED, MAX_IN_MEMORY, workload_named
 from compare.trial.bench import work
-from compare.trial.bench.callers import Callers
+from compare.trial.bench.callers import OWN_CLOCK, Callers
 from compare.trial.bench.comparison import ALL_TAILS, NO_TAILS, Comparison, workloads_of
+from compare.trial.bench.costs import CallerCosts
 from compare.trial.bench.idle import LARGEST, Idle
 from compare.trial.bench.machine import surroundings
 from compare.trial.bench.measure import Bench, Progress, Store, another_fits
@@ -29,6 +30,7 @@ from compare.trial.bench.sources import (
     trace_source,
     workload_source,
 )
+from compare.trial.bench.steady import KINDS, RANDOM
 from compare.trial.bench.tails import Tails
 from compare.trial.bench.threads import MOST_PENDING, ThreadsBench
 from compare.trial.oracle.compiled import check_agreement, expect
@@ -45,13 +47,19 @@ from timers.registry import names
 LARGEST_SIZE = 10**7  # 600 MB of tapes and timers
 LARGEST_REPEATS = 1000
 QUICK_SIZE = 100_000  # timers pending, for quick tails: the largest size up to this
+COST_ROUNDS = 2  # samples of each replay that the costs of callers follow from
 _STEP_WIDTH = 48  # fits "checking hierarchical-wheel on lognormal-high"
 
 
-def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path:
+def run_comparison(
+    options: Comparison,
+    clock: Clock = time.thread_time,
+    finished: Store = lambda task, rows: None,
+) -> Path:
     """Measure, replay and store; returns the path of the stored run.
 
-    `clock` returns seconds, by default of the thread's CPU time. All options are checked before
+    `clock` returns seconds, by default of the thread's CPU time. `finished` is called with each
+    finished task and its rows. All options are checked before
     anything is measured. A comparison that fails stores nothing; of one that is interrupted, the
     finished tasks stay: a size, the callers, or a source. If stderr is a terminal, a progress bar
     is shown.
@@ -83,7 +91,20 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
 
     bench = Bench(contestants, options.sizes, options.repeats, options.budget, options.seed, clock)
     largest = max(options.sizes, default=1)
-    callers = Callers(contestants, options.repeats, options.budget, options.seed, largest)
+    callers = Callers(
+        contestants,
+        options.repeats,
+        options.budget,
+        options.seed,
+        largest,
+        callers=OWN_CLOCK,  # in real time; CallerCosts has the others
+    )
+    costs = CallerCosts(
+        contestants,
+        min(options.repeats, COST_ROUNDS),
+        largest,
+        tuple(KINDS) if options.all_delays else (RANDOM,),
+    )
     peers = PeerBench(
         chosen,
         contestants,
@@ -115,6 +136,7 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
     measured: list[
         Bench
         | Callers
+        | CallerCosts
         | PeerBench
         | ThreadsBench
         | Replays
@@ -123,6 +145,7 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
         | ProcessMemory
         | Overload
     ] = [
+        *([costs] if options.sizes else []),
         bench,
         *([callers] if options.sizes else []),
         *([peers] if chosen and options.sizes else []),
@@ -147,10 +170,14 @@ def run_comparison(options: Comparison, clock: Clock = time.thread_time) -> Path
             bar.set_description_str(f"{description:<{_STEP_WIDTH}}", refresh=False)
             bar.update()
 
+        def store(task: str, rows: Sequence[Row]) -> None:
+            writer.write(task, rows)
+            finished(task, rows)
+
         wall = cpu = 0.0
         for each in measured:
             started = time.perf_counter(), _cpu_time()
-            each.run(step, writer.write)
+            each.run(step, store)
             if each is not overload:  # which waits for calls that are due
                 wall += time.perf_counter() - started[0]
                 cpu += _cpu_time() - started[1]

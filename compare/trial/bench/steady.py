@@ -75,6 +75,8 @@ def steady(traffic: Traffic, timers: int, seed: int) -> Steady:
     span = timers / rate
     lost = dice.poisson(rate * (1 - share) * traffic.timeout)
     answered = dice.poisson(rate * share * traffic.answer)
+    if traffic.kind == PERIODIC:  # the same timers for ever
+        lost = max(round(rate * traffic.timeout), 1)
     if traffic.kind == KEEPALIVE and share:
         answered = max(answered, 1)  # somebody is touched
     delay = _delays(dice, traffic, lost, pending=True)
@@ -179,9 +181,13 @@ def _kept_alive(
 def _periodic(
     dice: np.random.Generator, traffic: Traffic, first_due: np.ndarray[Any, Any], span: float
 ) -> Rows:
-    """Each timer starts again in the step in which it fires."""
-    mean = traffic.timeout * math.log(3)  # the mean of 1 / period is then 1 / timeout
-    period = np.ceil(mean * dice.uniform(0.5, 1.5, first_due.size))
+    """Each timer starts again in the step in which it fires.
+
+    Periods are spread from half of their mean to three halves. Together they have the rate.
+    """
+    parts = 0.5 + (dice.permutation(first_due.size) + 0.5) / max(first_due.size, 1)
+    rate = traffic.rate / 1_000
+    period = np.maximum(np.round(parts * (1 / parts).sum() / rate), 1)
     due = np.maximum(np.ceil(dice.random(first_due.size) * period), 1)
     first_due[:] = due
     who, again = np.arange(first_due.size), due

@@ -17,7 +17,7 @@ class Task(NamedTuple):
     @property
     def title(self) -> str:
         """The heading."""
-        title = self.operation.capitalize()
+        title = _TITLES.get(self.operation, self.operation.capitalize())
         return title if self.driver == "none" else f"{title}, {self.driver}-driven"
 
     @property
@@ -43,6 +43,7 @@ TASKS = (INSERT, CANCEL_ALL, HOLD, BY_CLOCK, BY_EVENT)
 BY_NAME = {task.name: task for task in TASKS}
 """The tasks by the subject of their rows in the table of results."""
 
+_TITLES = {"hold": "Cancel and insert"}
 _UNITS = {"hold": "cancel and insert", "expiry": "timer fired"}
 _MEANINGS = {
     INSERT: "Scheduling timers, from none pending up to N.",

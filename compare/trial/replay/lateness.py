@@ -107,27 +107,31 @@ def lateness_text(low: int, high: int, unit: str = "") -> str:
     """A range of lateness in words; negative is early. Values are durations if there is a unit.
 
     >>> lateness_text(0, 0), lateness_text(0, 100, "ms"), lateness_text(-9, -2)
-    ('exact', '0 to 100ms late', '2 to 9 early')
+    ('exact', 'up to 100ms late', '2 to 9 early')
     >>> lateness_text(2, 100_000, "us"), lateness_text(-3, 3), lateness_text(7, 7)
     ('2us to 100ms late', '3 early to 3 late', '7 late')
     >>> lateness_text(-1_999_999, 0, "us")  # a tick of 2 s
-    'less than 2s early'
+    'up to 2s early'
     """
     if (low, high) == UNKNOWN_BOUNDS:
         return "lateness undeclared"
     if (low, high) == SHARE_BOUNDS:
-        return f"0 to {SHARE} late"
+        return f"up to {SHARE} late"
     if low == high == 0:
         return "exact"
     if low < 0 < high:
         return f"{duration_text(-low, unit)} early to {duration_text(high, unit)} late"
     near, far = sorted((abs(low), abs(high)))
     direction = "early" if low < 0 else "late"
-    below = duration_text(far + 1, unit)
-    if not near and len(below) + 1 < len(duration_text(far, unit)):
-        return f"less than {below} {direction}"
-    start = f"{duration_text(near, unit) if near else 0} to " if near != far else ""
-    return f"{start}{duration_text(far, unit)} {direction}"
+    most = duration_text(far, unit)
+    if near:
+        return (
+            f"{duration_text(near, unit)} to {most} {direction}"
+            if near != far
+            else f"{most} {direction}"
+        )
+    above = duration_text(far + 1, unit)  # of a tick that rounds down, by a unit less than it
+    return f"up to {above if len(above) + 1 < len(most) else most} {direction}"
 
 
 def _merged(values: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:

@@ -71,6 +71,18 @@ _COUNTERS = {
 }
 
 
+COSTS = {
+    "pair": "a timer that is cancelled",
+    "fire": "a timer that fires",
+    "step": "a step of the clock",
+    "call": "a call",
+    "firing": "a step in which a timer fires",
+    "moment": "a unit of time at which a timer is due",
+    "unit": "a unit of time",
+}
+"""The constants of the cost of traffic, and what each is paid for."""
+
+
 def _nbytes(title: str) -> Metric:
     return Metric(title, formats.amount, "B", LOWER)
 
@@ -97,6 +109,11 @@ METRICS = {
     "pair_time": Metric("start and cancel", formats.significant, "ns", LOWER, ("range",)),
     "fire_time": Metric("start and expiry", formats.significant, "ns", LOWER, ("range",)),
     "step_time": Metric("step of the clock", formats.significant, "ns", LOWER, ("range",)),
+    **{
+        f"cost_{name}": Metric(title, formats.significant, "ns", LOWER, ("interval",))
+        for name, title in COSTS.items()
+    },
+    "cost_error": Metric("error of a stated cost", formats.share, better=LOWER),
     # latencies of single operations
     **{
         f"{kind}_{name}": Metric(quantiles.title(name), formats.nanoseconds, "ns", LOWER)

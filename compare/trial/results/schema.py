@@ -11,6 +11,7 @@ A value belongs to a contestant, a subject, a size and a metric.
 | "idle hour", "idle hour, tick 10ms", ... | timers pending | `hour_ms`, `hour_wakeups` |
 | "overload" | the load in percent of the capacity, or null | lateness, `undelivered`, `capacity` |
 | a caller, such as "python" | timers pending | `pair_time`, `fire_time`, `step_time` |
+| a caller and a kind of delays, such as "python, random" | timers pending | `cost_pair`, ... |
 | an experiment on a claim | its own: slots, a tick, a delay, timers | those of the experiment |
 | a task of peers, such as "peer hold" | timers pending | `peer_time`, `single_p50`, ... |
 | "peer insert" | timers pending | `peer_memory` |

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compare.cli.commands.advise import _about
 from compare.traffic.tapes.trace import open_trace, write_trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.advice import program, search
@@ -137,19 +138,29 @@ def test_each_figure_of_the_advice_is_in_its_place(said, found):
     trace = found(FIGURES)
     words = " ".join(said("us")[1].split())
     assert words.startswith(
-        "Noise 20%: half of the measurements have samples that differ by less. "
+        "Noise 20%: typically, the slowest sample took 20% longer than the fastest. "
         f"use hashed-wheel/tick=10ms cost {100 * 500 / trace.span:.3g} ms of CPU per second of this"
         " traffic; 100.0 ns of CPU per operation; 5.0 MB"
-        " lateness 0 to 10ms late by its scheme; here p50 500us, p99 990us, at most 1ms"
+        " lateness up to 10ms late by its scheme; here p50 500us, p99 990us, at most 1ms"
         " chosen the cheapest within the bounds"
         " runner-up delay-queue: 130% more CPU (noise 40%); 2.0 kB"
-        " would change firing 0 to 50ms late, hashed-wheel/tick=50ms takes 50% less CPU;"
+        " would change if timers may fire up to 50ms late, hashed-wheel/tick=50ms takes 50% less"
+        " CPU;"
         " to save memory, delay-queue takes 2.0 kB"
         " Pareto front ns precision memory bounds hashed-wheel/tick=50ms 50.0 50ms 5.0 MB -"
         " hashed-wheel/tick=10ms 100 10ms 5.0 MB advice delay-queue 230 exact 2.0 kB kept"
         " search 9 candidates on 250 operations, 3 on 500 in 2 turns"
         " Python [us] timers.HashedWheel("
     )
+
+
+def test_where_noise_decides_no_timer_is_named(said, found, monkeypatch):
+    turns = {"delay-queue": [100.0, 220.0], "cascading-wheel": [140.0, 104.0]}
+    found({label: (times, 2_000, 0, True) for label, times in turns.items()})
+    monkeypatch.setattr(search, "EXPONENTS", {})
+    words = " ".join(said("us")[1].split())
+    assert " use not decided on this machine now: the noise is 120%" in words
+    assert json.loads(said("us", "--json")[1])["decided"] is False
 
 
 def test_a_precise_timer_that_is_about_as_cheap_is_advised(said, found):
@@ -265,3 +276,17 @@ def test_the_chart_shows_cost_precision_memory_and_the_front(found):
 )
 def test_bad_input_is_one_line(fails, line, problem):
     assert problem in fails(*line)
+
+
+@pytest.mark.parametrize(
+    ("units", "unit", "text"),
+    [
+        (9_999_999, "us", "10.0\xa0s"),
+        (-9_999_999, "us", "-10.0\xa0s"),
+        (10_000_000, "us", "10s"),
+        (990, "us", "990us"),
+        (123_456_789, "unit", "123456789"),
+    ],
+)
+def test_a_lateness_is_rounded_where_nobody_reads_all_its_digits(units, unit, text):
+    assert _about(units, unit) == text

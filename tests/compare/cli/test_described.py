@@ -75,6 +75,41 @@ def test_beyond_what_was_measured_it_says_so(said):
     assert "measured with up to 300,000 pending" in " ".join(out.split())
 
 
+@pytest.mark.parametrize(("quiet", "samples"), [(True, [2, 2]), (False, [2, 2, 4, 4, 8, 8])])
+def test_where_noise_would_decide_it_measures_longer_and_says_so(said, monkeypatch, quiet, samples):
+    """On a busy machine one timer is dearer in the first round, and the other in the next."""
+
+    def fits(everyone, size, kind, number):
+        asked.append((number, [*everyone["python"]]))
+        found = {}
+        for label in everyone["python"]:
+            if label in NS:
+                dear = [3.0 if (k % 2) == (label == "delay-queue") else 1.0 for k in range(number)]
+                rounds = [
+                    Constants(NS[label] * (1 if quiet else factor), 0, 0, 0, 0, 0, 0)
+                    for factor in dear
+                ]
+                found["python", label] = Fit(
+                    Constants(NS[label], 0, 0, 0, 0, 0, 0), 0.1, (*rounds,)
+                )
+        return found
+
+    asked = []
+    monkeypatch.setattr(described, "fits", fits)
+    case = ("--rate", "100000", "--timeout", "100ms", "--cancelled", "100%")
+    out = said(*case)[1]
+    assert [number for number, _ in asked] == samples
+    words = " ".join(out.split())
+    found = json.loads(said(*case, "--json")[1])
+    if quiet:
+        assert found["use"] == "cascading-wheel" and "not decided" not in words
+    else:
+        assert found["use"] is None and {*found["near"]} == {"delay-queue", "cascading-wheel"}
+        assert "use not decided on this machine now: cascading-wheel or delay-queue" in words
+        assert {*asked[-1][1]} == {"delay-queue", "cascading-wheel"}
+        assert "repeat the command when the machine is idle" in words
+
+
 CASE = ("--rate", "100", "--timeout", "10s")
 
 
@@ -93,6 +128,7 @@ CASE = ("--rate", "100", "--timeout", "10s")
         ((*CASE, "--after", "10s"), "--after 10s is not below --timeout 10s"),
         ((*CASE, "--traffic", "keepalive"), "needs --cancelled, the share that is kept alive"),
         ((*CASE, "--traffic", "periodic", "--cancelled", "5%"), "periodic timers fire"),
+        ((*CASE, "--traffic", "periodic", "--step", "11s"), "cannot fire every 10s if the clock"),
         ((*CASE, "--chart", "a.svg"), "--rate goes without --memory, --objective, --chart"),
         (("--rate", "1e9", "--timeout", "1d"), "timers would be pending, and none was measured"),
     ],

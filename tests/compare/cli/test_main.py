@@ -215,7 +215,7 @@ def test_timers_are_listed_with_their_traits(said):
     listed = [line.split()[0] for line in out.splitlines()[1:] if line[:1].isalpha()]
     assert listed[: len(names())] == names()
     assert "exact at tick 1" in out
-    assert "0 to 100 late" in out
+    assert "up to 100 late" in out
 
 
 def test_all_is_told_of_the_timers_that_are_named(said):

@@ -3,13 +3,18 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from compare.cli.main import main
+from compare.cli.printing import plain
 from compare.traffic.logs.ingest import LogOptions
 from compare.traffic.logs.inspect import Inspection
-from compare.traffic.tapes.trace import open_trace
+from compare.traffic.tapes.tape import Tape
+from compare.traffic.tapes.trace import open_trace, write_trace
 from compare.trial.bench.comparison import QUICK_TAILS, Comparison
+from compare.trial.bench.constants import Constants, Fit
+from compare.trial.bench.costs import rows_of_fit
 from tests.reports.synthetic import write_synthetic
 from timers.registry import names
 
@@ -30,8 +35,9 @@ def compared(monkeypatch):
     """Comparisons that were asked for; each gives a made-up run."""
     asked = []
 
-    def run_comparison(options):
+    def run_comparison(options, finished):
         asked.append(options)
+        finished("pending-10", [])
         return small_run(options.runs)
 
     monkeypatch.setattr("compare.trial.bench.run.run_comparison", run_comparison)
@@ -69,13 +75,56 @@ def test_the_newest_run_of_a_store_is_shown(tmp_path):
 def test_without_a_run_one_is_made(tmp_path, compared, capsys, arguments, given):
     report(*arguments)
     command = ("wheelwork", "report", *arguments)
-    assert compared == [Comparison(**given, tails=QUICK_TAILS, command=command)]
+    assert compared == [Comparison(**given, budget=0.5, tails=QUICK_TAILS, command=command)]
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "report" / "index.html")
+
+
+def test_other_delays_are_measured_when_asked_for_else_the_command_is_told(compared, capsys):
+    report("--workload", "uniform")
+    told = "costs are those of random delays; for others: wheelwork report --workload uniform"
+    assert f"{told} --all-delays" in capsys.readouterr().err
+    report("--all-delays")
+    assert [each.all_delays for each in compared] == [False, True]
+    assert "--all-delays" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("of_trace", [False, True])
+def test_the_first_answer_comes_with_the_costs_for_python(tmp_path, monkeypatch, capsys, of_trace):
+    """It is that of the trace, where one is given."""
+
+    def run_comparison(options, finished):
+        for caller in ("python", "batches"):
+            subject, constants = f"{caller}, random", Constants(1_000, 2_000, 0, 0, 0, 0, 0)
+            rows = [
+                row
+                for size in (10, 1_000)
+                for label, ns in (("delay-queue", 1_000), ("sched", 1_000 + 99 * size))
+                for row in rows_of_fit(
+                    label, subject, size, Fit(constants._replace(pair=ns), 0.1, ())
+                )
+            ]
+            finished(f"costs-{caller}-random", rows)
+        return small_run(options.runs)
+
+    monkeypatch.setattr("compare.trial.bench.run.run_comparison", run_comparison)
+    if of_trace:  # 100 timers a second, none of which is cancelled
+        time = np.arange(0, 5_000, 10)
+        tape = Tape(time, np.zeros(500, np.int8), np.arange(500, dtype=np.int32), time + 1_000)
+        write_trace("t", [tape], unit="ms", source={})
+    report(*["t"] * of_trace)
+    err = plain(capsys.readouterr().err)
+    [line] = [line for line in err.splitlines() if "first answer" in line]
+    if of_trace:
+        case = "100 timers/s, 0% cancelled, timeout 1.00 s: keep sched, 0.02% of a core"
+    else:  # 900 pairs of 1 us and 100 fires of 2; sched has 144 of them
+        case = "1,000 timers/s, 90% cancelled, timeout 10.0 s: delay-queue, 0.11% of a core"
+    assert line == f"wheelwork: first answer, for Python: {case}"
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["--run", "run", "--all-delays"], r"--all-delays is for a measurement"),
         (["--run", "nowhere"], r"nowhere does not exist"),
         (["--run", "empty"], r"empty is not a stored run: it has no manifest\.json"),
         (["--run", "file"], r"file is not a stored run: it is not a directory"),
@@ -175,7 +224,7 @@ REQUESTS, TOUCHES = ("--requests", "log", "--timeout", "5s"), ("--touches", "log
 def test_columns_of_common_logs_are_guessed(ingested, compared, capsys, text, arguments, assumed):
     Path("log").write_text(text)
     report(*arguments)
-    assert capsys.readouterr().err == f"log: assuming {assumed}\n"
+    assert capsys.readouterr().err.splitlines()[0] == f"log: assuming {assumed}"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ from compare.traffic.tapes.tape import ARM, CANCEL, REARM, START
 from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import WORKLOADS
 from compare.trial.bench.callers import METRICS
+from compare.trial.bench.constants import Constants, Fit
+from compare.trial.bench.costs import ERROR, rows_of_fit
+from compare.trial.bench.costs import METRICS as COSTS
 from compare.trial.bench.task import TASKS
 from compare.trial.oracle.mismatches import KINDS, Mismatch
 from compare.trial.pipeline.verify import Verdict, Verification
@@ -81,21 +84,23 @@ def written(value):
 
 
 def test_callers_are_told_by_their_medians_and_only_if_there_are_any(run):
-    run = replace(run, rows=[row for row in run.rows if row.metric not in METRICS])
-    assert "Costs of a caller" not in shown(compare.sheets_of(figures_of(run)))
+    others = [row for row in run.rows if not {row.metric} & {*METRICS, *COSTS, ERROR}]
+    run = replace(run, rows=others)
+    assert "cost of traffic" not in shown(compare.sheets_of(figures_of(run)))
+    fit = Fit(Constants(400, 8, 3, 0, 0, 0, 0), 0.25)
     rows = [
         row
         for size in (1_000, 30_000)
         for row in (
-            *caller_rows("delay-queue", "python", size, [[500.0, 400.0, 300.0], [7.0, 9.0], [3.0]]),
+            *rows_of_fit("delay-queue", "python, random", size, fit),
             *caller_rows("asyncio", "asyncio", size, [[2000.0], [1.0], [1.0]]),
         )
     ]
     called = figures_of(replace(run, rows=[*run.rows, *rows]))
     text = shown(compare.sheets_of(called))
-    part = next(part for part in text.split("\n\n") if part.startswith("Costs of a caller"))
-    assert plain(part).startswith("Costs of a caller: a Python program, N = 30,000")
-    assert plain(part).endswith("delay-queue 400 8.00 3.00")
+    words = plain(text)
+    assert "cost of traffic is made of: a Python program, random timeouts, N = 1,000" in words
+    assert " delay-queue 400 8.00 3.00 0 " in words and " delay-queue 0 0 0 25%" in words
     part = next(part for part in text.split("\n\n") if part.startswith("Costs of a service"))
     assert plain(part).startswith("Costs of a service or an event loop: an asyncio program, N = 30")
     assert plain(part).endswith(" wake-up [ns] asyncio 2,000 1.00 1.00")
@@ -122,7 +127,7 @@ def test_a_comparison_is_told_by_the_medians_of_the_largest_size(run):
     assert (marks["hashed-wheel/tick=7ms"], marks["heapq-delay-queue"]) == ("+", "*")
     for mark, contestant, says in (
         ("*", "", "Python loop"),
-        ("+", "hashed-wheel/tick=7ms", "fires 0 to 7ms late"),
+        ("+", "hashed-wheel/tick=7ms", "fires up to 7ms late"),
         ("-", "unordered-list", "over budget at 100,000"),
     ):
         assert any(line[0] == mark and contestant in line and says in line for line in footnotes)
@@ -175,7 +180,7 @@ def test_a_comparison_as_json_has_the_statistics_of_each_metric(run):
 
 def test_a_comparison_in_markdown_has_all_statistics(run):
     text = shown(compare.sheets_of(figures_of(run), whole=True), as_markdown=True)
-    hold = text[text.index("### Time per operation: Hold, N = 100,000") :].splitlines()
+    hold = text[text.index("### Time per operation: Cancel and insert, N = 100,000") :].splitlines()
     statistics = ["median", "least", "p90", "greatest"]
     headings = [*(f"{name} [ns]" for name in statistics), "ratio to delay-queue"]
     assert hold[2] == f"|  | {' | '.join(headings)} |"
@@ -388,7 +393,7 @@ DECLARED = Traits(
 def test_traits_stand_beside_their_names():
     assert tells(
         plain(timers.summary("made-up", DECLARED)),
-        "made-up tick 7 wheel-size 64 0 to 7 late arming order schedule O(1) tick O(wheel_size)"
+        "made-up tick 7 wheel-size 64 up to 7 late arming order schedule O(1) tick O(wheel_size)"
         " or O(log N) what it suits the drawback",
     )
     said = plain(timers.details("made-up", DECLARED))
@@ -396,7 +401,7 @@ def test_traits_stand_beside_their_names():
         "made-up scheme the scheme summary the summary parameters tick 7, wheel-"
     )
     for part in (
-        f"fires 0 to 7 late: {Rounding('up', 7)} same unit in arming order",
+        f"fires up to 7 late: {Rounding('up', 7)} same unit in arming order",
         "next_expiry a lower bound",
         "cost schedule: O(1); any; adds to comparisons",
         "tick: O(wheel_size); uniform delays; adds to slots_visited",
@@ -410,10 +415,10 @@ def test_traits_stand_beside_their_names():
 @pytest.mark.parametrize(
     ("direction", "tick", "fires"),
     [
-        ("down", 9, "0 to 8 early"),
+        ("down", 9, "up to 8 early"),
         ("down", 1, "exact at tick 1"),
         ("exact", 9, "exact"),
-        ("levels", 9, "0 to 8/63 late"),
+        ("levels", 9, "up to 8/63 late"),
     ],
 )
 def test_the_other_traits_have_their_words_too(direction, tick, fires):

@@ -11,7 +11,7 @@ from compare.trial.bench.callers import Costs
 def short_search():
     """Two turns, and no event loops: the tests check what is searched, not how fast it is."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"FIRST": 300, "TURNS": 2, "SECONDS": 0.0}.items():
+        for name, value in {"FIRST": 300, "TURNS": 2, "MOST_TURNS": 2, "SECONDS": 0.0}.items():
             patch.setattr(search, name, value)
         loops = {"asyncio": [Costs(1.0, 1.0, 1.0)]}
         patch.setattr(program, "measured", lambda caller, *_: loops)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.trial.advice.choice import ENOUGH, MODELLED, NEAR, Offer, choose
+from compare.trial.advice.choice import ENOUGH, MODELLED, NEAR, WORSE, Offer, choose, is_decided
 
 
 def offer(cost, *, noise=0.0, exact=True, nbytes=100, default=True, usual=False, host=False):
@@ -106,3 +106,21 @@ def test_nothing_better_by_the_rule_is_left_out(candidates, core):
     usual = [each for each in default if each.usual] or default
     assert best in usual
     assert best.cost == min(each.cost for each in usual)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "core", "decided"),
+    [
+        ([[10.0, 8.8]] * 4, None, True),  # 14 % more
+        ([[10.0, 8.6]] * 4, None, False),  # 16 % more
+        ([[10.0, 8.6]] * 4, 141.0, True),  # 1.4 of 141 are less than 1 % of a core
+        ([[10.0, 8.6]] * 4, 139.0, False),
+        ([[10.0, 20.0]] * 3 + [[30.0, 20.0]], None, True),  # right in three of four rounds
+        ([[10.0, 20.0]] * 2 + [[30.0, 20.0]], None, False),
+        ([[10.0, 12.0, 11.0], [10.0, 12.0, 8.0]], None, False),
+        ([[5.0]], None, True),
+    ],
+)
+def test_noise_decides_if_rounds_differ_in_what_is_right(rounds, core, decided):
+    assert 1.14 < WORSE < 1.16 and ENOUGH == 0.01
+    assert is_decided(rounds, 0, core) == decided

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from compare.trial.advice.model import BEYOND, NEAR, at, cost, is_known, rates
+from compare.trial.advice.model import BEYOND, NEAR, at, by_round, cost, is_known, rates
 from compare.trial.bench.constants import Constants, Fit, counted
 from compare.trial.bench.steady import KINDS, PERIODIC, Traffic, steady
 
@@ -75,3 +75,11 @@ def test_a_timer_that_was_too_slow_at_a_larger_size_is_not_offered_there():
     assert not is_known(Traffic(2 * BEYOND * 1_000, 100_000, 0.0), FITS, 100_000)
     assert not is_known(Traffic(2 * NEAR * 1_000, 100_000, 0.0), FITS, 10**6)
     assert not is_known(at_most, {}, 100_000)
+
+
+def test_a_round_has_a_cost_of_its_own():
+    rounds = Constants(10, 0, 0, 0, 0, 0, 0), Constants(30, 0, 0, 0, 0, 0, 0)
+    traffic = Traffic(1_000, 1_000, 1.0, 100.0)
+    fits = {10: Fit(rounds[0], 0.1, rounds), 1_000: Fit(rounds[0], 0.1, rounds)}
+    assert by_round(traffic, fits) == pytest.approx([10_000, 30_000])
+    assert by_round(traffic, FITS) == [cost(traffic, FITS)[0]]

@@ -230,6 +230,37 @@ def test_own_parameters_of_an_added_timer_are_searched(trace, monkeypatch):
     assert advice.best_of("added-timer").label == "added-timer/levels=2"
 
 
+@pytest.mark.parametrize(("busy", "turns"), [(0, 2), (1, 4), (9, 6)])
+def test_where_noise_would_decide_more_turns_follow_up_to_a_limit(trace, monkeypatch, busy, turns):
+    """Every second of the first turns is disturbed: another timer is the cheapest."""
+    monkeypatch.setattr(search, "MOST_TURNS", 6)
+    monkeypatch.setattr(search, "EXPONENTS", {})  # so that a share of a core decides nothing
+    last, before = [], 5  # the first turn: after the reference and three rounds
+
+    def cost(candidate, operations):
+        if candidate.label == "delay-queue":
+            last.append(operations)
+        turn = len(last) - before
+        disturbed = turn % 2 == 0 and 0 <= turn < 2 * busy
+        return 30.0 if (candidate.label == "delay-queue") != disturbed else 90.0
+
+    costing(monkeypatch, cost)
+    advice = advise(trace, Bounds(10_000), Here())
+    assert len(advice.best.times) == turns
+    assert advice.decided == (busy < 9)
+    assert len(advice.rounds) == len({size for _, size in advice.rounds}) + (
+        advice.rounds[-1][1] == advice.rounds[-2][1]
+    )
+
+
+def test_a_short_trace_ends_after_some_turns(trace, monkeypatch):
+    """Its replays take no time to speak of."""
+    monkeypatch.setattr(search, "SECONDS", 1e9)
+    monkeypatch.setattr(search, "MOST_TURNS", 7)
+    costing(monkeypatch, lambda candidate, _: 1.0)
+    assert len(advise(trace, Bounds(10_000), Here()).best.times) == 7
+
+
 def test_noise_is_the_difference_between_odd_and_even_turns(advice):
     candidate = dataclasses.replace(advice.best, times=[10.0, 14.0, 12.0, 11.0])
     assert candidate.cost == 10

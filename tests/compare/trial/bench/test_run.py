@@ -12,15 +12,16 @@ from compare.traffic.tapes.tape import ARM, CANCEL, OP_COUNTS, START
 from compare.traffic.tapes.trace import TraceError, write_trace
 from compare.traffic.workloads.catalogue import WorkloadError, make
 from compare.trial.bench.callers import (
-    CALLERS,
     HOSTS,
     METRICS,
+    OWN_CLOCK,
     Callers,
     can_call,
     sizes_of,
 )
 from compare.trial.bench.comparison import DEFAULT_WORKLOADS, Comparison, workloads_of
 from compare.trial.bench.measure import Bench
+from compare.trial.bench.replays import REPLAYS
 from compare.trial.bench.run import run_comparison
 from compare.trial.bench.sources import trace_source, workload_source
 from compare.trial.bench.task import TASKS
@@ -112,7 +113,7 @@ def test_each_figure_is_in_the_table(run):
             *(
                 (each.label, caller, size)
                 for each in [*map(contestant, names()), *HOSTS.values()]
-                for caller in CALLERS
+                for caller in OWN_CLOCK
                 if can_call(caller, each)
                 for size in sizes_of(caller, max(SIZES), each)
             ),
@@ -129,7 +130,9 @@ def test_each_figure_is_in_the_table(run):
 
 
 def test_a_task_is_a_size_the_callers_or_a_source(run):
-    tasks = [*(f"pending-{size}" for size in sorted(SIZES)), "callers", "replay-0", "replay-1"]
+    costs = [f"costs-{caller}-random" for caller in REPLAYS]
+    sizes = [f"pending-{size}" for size in sorted(SIZES)]
+    tasks = [*costs, *sizes, "callers", "replay-0", "replay-1"]
     assert [*run.manifest["tasks"]] == tasks
     assert sum(run.manifest["tasks"].values()) == len(run.rows)
 
@@ -259,7 +262,7 @@ def test_nothing_is_stored_of_a_timer_that_disagrees(tmp_path, compare, name):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("after", ["calling", "timing delay-queue on constant", "checking"])
+@pytest.mark.parametrize("after", ["calling", "timing delay-queue on constant", "costs"])
 def test_of_an_interrupted_comparison_the_finished_tasks_stay(
     tmp_path, compare, monkeypatch, after
 ):
@@ -277,7 +280,7 @@ def test_of_an_interrupted_comparison_the_finished_tasks_stay(
     options = {"timers": ("delay-queue",), "sizes": (40,), "workloads": ("uniform", "constant")}
     with pytest.raises(KeyboardInterrupt) as stopped:
         compare(**options)
-    if after == "checking":
+    if after == "costs":
         assert not list(tmp_path.iterdir())
         return
     [path] = (tmp_path / "runs").iterdir()

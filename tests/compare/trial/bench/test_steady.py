@@ -87,3 +87,13 @@ def test_groups_have_all_operations_of_a_step():
     assert sum(g.starts.size + g.moved.size + g.cancels.size for g in groups) == (
         made.tape.time.size - made.first
     )
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("pending", [1, 2, 3, 40])
+def test_periodic_timers_have_the_rate_however_few_they_are(pending, seed):
+    traffic = Traffic(1_000 * pending / 220, 220, 0.0, kind=PERIODIC)
+    made = steady(traffic, 2_000, seed)
+    assert made.first == pending
+    starts = made.tape.time.size - made.first
+    assert starts / made.seconds == pytest.approx(traffic.rate, rel=0.02)

@@ -5,7 +5,7 @@ from compare.trial.bench.task import TASKS
 TEXTS = (
     ("insert", "Insert", "insert", "Scheduling timers"),
     ("cancel", "Cancel", "cancel", "Cancelling all N"),
-    ("hold", "Hold", "cancel and insert", "With N timers pending"),
+    ("hold", "Cancel and insert", "cancel and insert", "With N timers pending"),
     ("expiry-clock", "Expiry, clock-driven", "timer fired", "The clock moves one unit at a time"),
     ("expiry-event", "Expiry, event-driven", "timer fired", "The clock moves from one wake-up"),
 )

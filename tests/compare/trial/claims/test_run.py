@@ -112,7 +112,7 @@ def test_the_noise_is_that_of_repeated_times(tmp_path, capsys):
     write(tmp_path, KIND, rows)
     assert main(["claims", "--run", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("Noise 20%: half of the measurements have")
+    assert printed.startswith("Noise 20%: typically, the slowest sample")
     assert "\nVerdicts that rest on times, and may change from run to run: claims 25.\n" in printed
     assert "busy" not in printed
 

@@ -141,16 +141,16 @@ def test_contestants_that_fire_alike_share_a_rounding():
 @pytest.mark.parametrize(
     ("text", "units", "says"),
     [
-        ("hashed-wheel", ["us", "ms"], "0 to 100ms late"),
-        ("hashed-wheel", ["unit"], "0 to 100 late"),
-        ("hashed-wheel/tick=5", ["us"], "0 to 5 late"),
-        ("hashed-wheel/tick=1ms", ["us"], "0 to 1ms late"),
+        ("hashed-wheel", ["us", "ms"], "up to 100ms late"),
+        ("hashed-wheel", ["unit"], "up to 100 late"),
+        ("hashed-wheel/tick=5", ["us"], "up to 5 late"),
+        ("hashed-wheel/tick=1ms", ["us"], "up to 1ms late"),
         ("hierarchical-wheel", ["ms"], "exact"),
         ("hierarchical-wheel/tick=1ms", ["ms"], "exact"),
         # In microseconds it may be early, though a millisecond is the unit of another trace.
-        ("hierarchical-wheel/tick=1ms", ["ms", "us"], "less than 1ms early"),
-        ("hierarchical-wheel/tick=1s", ["s", "ms"], "less than 1s early"),
-        ("hierarchical-wheel/tick=5", ["ms", "us"], "0 to 4 early"),
+        ("hierarchical-wheel/tick=1ms", ["ms", "us"], "up to 1ms early"),
+        ("hierarchical-wheel/tick=1s", ["s", "ms"], "up to 1s early"),
+        ("hierarchical-wheel/tick=5", ["ms", "us"], "up to 4 early"),
         (OWN + "Undeclared", ["ms"], "lateness undeclared"),
     ],
 )
