@@ -5,6 +5,7 @@ Every page is one file with relative links, and asks no other host. The document
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -170,7 +171,7 @@ class Site:
         """The stored figures of the claims, as a run."""
         facts = json.loads((self.root / "docs" / "claims.json").read_text(encoding="utf-8"))
         rows = [Row(*row) for row in facts.pop("rows")]
-        unknown = {"commit": None, "dirty": None, "parameters": {}, "sources": []}
+        unknown: dict[str, Any] = {"commit": None, "dirty": None, "parameters": {}, "sources": []}
         unknown |= {"agreement": {}, "contestants": [], "tasks": {}}
         return Run(Path("docs", "claims.json"), {"kind": CLAIMS, **unknown, **facts}, rows)
 
@@ -229,12 +230,12 @@ def table(markdown: str, head: str) -> list[list[Markup]]:
     ]
 
 
-def build(out: str, root: Path = ROOT) -> Path:
-    """Write the site into the folder `out`, which it replaces."""
+def build(out: str | os.PathLike[str], root: Path = ROOT) -> Path:
+    """Write the site into the folder `out`, which it replaces, and return the path of its start."""
     with new_directory(out, replace=True) as directory:
         Site(directory, contributed(root / "results"), root).write()
     return Path(out) / PAGE
 
 
 if __name__ == "__main__":
-    print(build(*sys.argv[1:]))
+    print(build(sys.argv[1]))

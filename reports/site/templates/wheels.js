@@ -70,7 +70,7 @@ function run() {
   const go = () => {
     let more = step();
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) while (more && idle()) more = step();
-    if (more) running = setTimeout(go, idle() ? 30 : 900);
+    if (more && driver.nextStop !== undefined) running = setTimeout(go, idle() ? 30 : 900);
     else stop();
   };
   if (driver.nextStop === undefined) show(-1);
