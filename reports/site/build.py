@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from html import escape, unescape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -18,14 +19,15 @@ from markupsafe import Markup
 
 from compare.base.files import new_directory
 from compare.base.versions import versions
+from compare.trial.claims.run import settled
 from compare.trial.results.contributed import contributed, machine_title
 from compare.trial.results.schema import Row
 from compare.trial.results.store import CLAIMS, Run, RunError
 from reports.claims import headline
 from reports.diff import noise_in
-from reports.page import FIGURES, PAGE, write_report
+from reports.page import FIGURES, MARK, PAGE, write_report
 from reports.site.explorable import SCHEMES, script, sources
-from reports.site.lesson import growth
+from reports.site.lesson import EVEN, EXPONENTIAL, growth, searched
 from reports.site.machines import cells, pairs
 from reports.summary import figures_of
 
@@ -45,6 +47,12 @@ LINKS = {
 QUESTION = "Which structure should hold your timeouts?"
 """The title of the start."""
 
+AFTER = '<div class="bar">'
+"""What stands between the answer and the sections that it rests on."""
+
+PICTURE = "time-hold.svg"
+"""The chart on the start page, if the run has it."""
+
 ANSWER = '<section aria-labelledby="answer">'
 """How the answer begins on the page of a run."""
 
@@ -56,6 +64,8 @@ class Site:
         if not runs:
             raise RunError("there is no stored run in results/; `wheelwork contribute` adds one")
         self.out, self.runs, self.root = out, runs, root
+        newest = {machine_title(run.manifest): run for run in reversed(runs)}
+        self.shown = sorted(newest.values(), key=runs.index)  # the newest run of each machine
         self.links = {**LINKS, "Answer": self.place(runs[0])}
         self.pages = Environment(
             loader=PackageLoader("reports.site"),
@@ -66,9 +76,11 @@ class Site:
 
     def write(self) -> None:
         """Write all pages but the documentation."""
-        self.write_answers()
-        self.write_start()
-        self.write_claims()
+        with TemporaryDirectory(dir=self.out.parent) as scratch:
+            self.scratch = Path(scratch)
+            self.write_answers()
+            self.write_start()
+            self.write_claims()
         rows = self.runs[0].rows
         counted_by = f"the run of {_day(self.runs[0])} on {machine_title(self.runs[0].manifest)}"
         self.write_page(
@@ -81,6 +93,7 @@ class Site:
             script=Markup(script()),
             growth=[*growth(rows)],
             counted_by=counted_by,
+            searched={"exponential": searched(EXPONENTIAL), "even": searched(EVEN)},
         )
         text = (self.root / "docs" / "peers.md").read_text(encoding="utf-8")
         self.write_page(
@@ -101,6 +114,7 @@ class Site:
             cells=cells(self.runs),
             title_of=lambda run: machine_title(run.manifest),
             day=_day,
+            shown=self.shown,
             place=self.place,
             noise=noise_in,
         )
@@ -132,40 +146,57 @@ class Site:
         return self.pages.get_template("nav.html").render(**self.frame(here, root) | more)
 
     def write_answers(self) -> None:
-        """The page of each run, with the choice of another one."""
-        titles = {f"{machine_title(run.manifest)}, {_moment(run)}": run for run in self.runs}
+        """The page of each machine's newest run, with the choice of another machine."""
+        titles = {f"{machine_title(run.manifest)}, {_day(run)}": run for run in self.shown}
         choices = {title: f"../../{self.place(run)}" for title, run in titles.items()}
         for title, run in titles.items():
-            page = write_report(run, self.out / Path(self.place(run)).parent)
             nav = self.navigation("Answer", "../../", choices=choices, chosen=title)
-            _change(page, {"<body>": f"<body>\n{nav}"})
+            self.write_run(run, Path(self.place(run)).parent, nav)
+
+    def write_run(self, run: Run, place: Path, before: str, begin: str = "") -> str:
+        """Write the page of a run below texts of ours; return it as it was.
+
+        The charts are in the page. As files they would be more than half of the site.
+        """
+        page = write_report(run, self.out / place)
+        html = page.read_text(encoding="utf-8")
+        for name in (FIGURES, MARK):  # the mark has a path of this machine
+            (page.parent / name).rename(self.scratch / f"{place.name}-{name}")
+        changed = re.sub(rf',? <a href="{FIGURES}/[^"]*">\w+</a>', "", html)
+        changed = changed.replace(f" Its charts are also in {FIGURES}/, as SVG and PNG.", "")
+        changed = changed.replace("<body>", f"<body>\n{before}", 1)
+        page.write_text(changed.replace("<main>", f"<main>\n{begin}", 1), encoding="utf-8")
+        return html
 
     def write_start(self) -> None:
         """The question, the answer of the newest run with its controls, and the picture."""
-        place = self.place(self.runs[0])
+        place = Path(self.place(self.runs[0]))
         html = (self.out / place).read_text(encoding="utf-8")
-        here = Path(place).parent.as_posix()
-        figure = _picture(self.out / here / FIGURES)
+        if ANSWER not in html:
+            raise RunError(f"{self.runs[0].path} has no figures from which an answer follows")
+        figures = self.scratch / f"{place.parent.name}-{FIGURES}"
+        names = sorted(path.name for path in figures.glob("*.svg"))
+        figure = PICTURE if PICTURE in names else names[0]
+        (figures / figure).rename(self.out / figure)
         facts = self.frame("wheelwork") | {
-            "figure": f"{here}/{FIGURES}/{figure}",
+            "figure": figure,
             "alt": _caption(html, figure),
             "claims": headline(figures_of(self.claims())),
-            "answer": place,
+            "answer": place.as_posix(),
             "question": QUESTION,
         }
         intro, end = (
             self.pages.get_template(name).render(**facts)
             for name in ("start.html", "start_end.html")
         )
-        if ANSWER not in html:
-            raise RunError(f"{self.runs[0].path} has no figures from which an answer follows")
         head, _, rest = html.partition("<body>")
-        _, _, main = rest.partition("<main>")
+        header, _, main = rest.partition("<main>")
+        # What follows the answer is on the page of the run.
+        answer, _, rest = main.partition(AFTER)
+        main = f"<main class=start>{answer}</main>{end}{rest.partition('</main>')[2]}"
         head = re.sub("<title>.*</title>", f"<title>{QUESTION} – wheelwork</title>", head)
-        page = f"{head}<body>\n{self.navigation('wheelwork', '')}{intro}<main class=start>{main}"
-        page = page.replace("</main>", f"</main>\n{end}")
-        page = page.replace(f'href="{FIGURES}/', f'href="{here}/{FIGURES}/')
-        (self.out / PAGE).write_text(page, encoding="utf-8")
+        page = f"{head}<body>\n{self.navigation('wheelwork', '')}{intro}<div hidden>{header}</div>"
+        (self.out / PAGE).write_text(page + main, encoding="utf-8")
 
     def claims(self) -> Run:
         """The stored figures of the claims, as a run."""
@@ -177,40 +208,20 @@ class Site:
 
     def write_claims(self) -> None:
         """The claims with their verdicts and the figures that decide them."""
-        page = write_report(self.claims(), self.out / "claims")
-        _change(page, {"<body>": f"<body>\n{self.navigation('Claims', '../')}"})
-        (self.out / "claims" / "report.json").unlink()  # it has the path of this checkout
-
-
-def _change(page: Path, texts: Mapping[str, str]) -> None:
-    """Replace texts in a page. Each must be there."""
-    html = page.read_text(encoding="utf-8")
-    for before, after in texts.items():
-        if before not in html:
-            raise ValueError(f"{page} lacks {before!r}")
-        html = html.replace(before, after)
-    page.write_text(html, encoding="utf-8")
-
-
-def _picture(figures: Path) -> str:
-    """The chart for the start page: the time of a hold, or else the first one."""
-    names = sorted(path.name for path in figures.glob("*.svg"))
-    return "time-hold.svg" if "time-hold.svg" in names else names[0]
+        run = self.claims()
+        index = self.pages.get_template("claims.html").render(claims=settled(run.rows))
+        self.write_run(run, Path("claims"), self.navigation("Claims", "../"), index)
 
 
 def _caption(html: str, figure: str) -> str:
     """The caption of a chart on a page of a run."""
     chart = html.partition(f'id="chart-{figure.removesuffix(".svg")}"')[2]
-    caption = chart.partition("<figcaption>")[2].partition("<a ")[0]
+    caption = chart.partition("<figcaption>")[2].partition("</figcaption>")[0]
     return unescape(re.sub("<[^>]*>", "", caption)).strip() or "A chart of the newest run."
 
 
 def _day(run: Run) -> str:
     return str(run.manifest["created"])[:10]
-
-
-def _moment(run: Run) -> str:
-    return str(run.manifest["created"])[:16].replace("T", " ")
 
 
 def table(markdown: str, head: str) -> list[list[Markup]]:

@@ -1,10 +1,12 @@
 """Varghese and Lauck's seven schemes in order, with their formulas and what was counted here."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
 from typing import NamedTuple
 
 from compare.base import formats
-from compare.trial.results.schema import Row
+from compare.trial.results.schema import OVER_BUDGET, Row
+from timers import OrderedList
 
 
 class Scheme(NamedTuple):
@@ -35,9 +37,9 @@ SCHEMES: Sequence[Scheme] = (
     ),
     Scheme(
         "The ordered list",
-        "Keep the list in the order of the deadlines. A tick looks at the first timer alone. "
-        "Now a start has to search for its place: on average through n/2 timers where delays "
-        "are spread evenly, and n/3 from the rear where they are exponential.",
+        "Keep the list in the order of the deadlines. A tick looks at the first timer alone. Now a "
+        "start has to search for its place. From the rear, that takes n/2 steps on average where "
+        "delays are exponential, and n/3 where they are spread evenly and all timers fire.",
         ("O(n)", "O(1)", "O(1)"),
         "comparisons for each cancel and start",
         "ordered-list",
@@ -110,15 +112,44 @@ SCHEMES: Sequence[Scheme] = (
 
 def growth(rows: Sequence[Row]) -> Iterator[tuple[Scheme, dict[str, str]]]:
     """Each scheme with what a stored run counted, by the number of pending timers."""
-    values = {(row.contestant, row.subject, row.metric, row.size): row.value for row in rows}
+    found = {(row.contestant, row.subject, row.metric, row.size): row.value for row in rows}
+    over = {(row.contestant, row.subject, row.size) for row in rows if row.note == OVER_BUDGET}
     sizes = sorted({row.size for row in rows if row.metric == "time" and row.size is not None})
     for scheme in SCHEMES:
-        key = scheme.contestant, scheme.subject, scheme.metric
-        counts = {size: values.get((*key, size)) for size in sizes}
-        yield (
-            scheme,
-            {
-                formats.count(size): "over budget" if count is None else formats.amount(count)
-                for size, count in counts.items()
-            },
-        )
+        counts = {}
+        beyond = False  # what is over budget is not measured with more timers
+        for size in sizes:
+            beyond |= (scheme.contestant, scheme.subject, size) in over
+            count = found.get((scheme.contestant, scheme.subject, scheme.metric, size))
+            known = "over budget" if beyond else "not measured"
+            counts[formats.count(size)] = known if count is None else formats.amount(count)
+        yield scheme, counts
+
+
+EXPONENTIAL, EVEN = (
+    lambda random: 1 + int(random.expovariate(1e-6)),
+    lambda random: 1 + int(2e6 * random.random()),
+)
+"""Two kinds of delays with a mean of a million units."""
+
+
+def searched(delay: Callable[[Random], int], pending: int = 1_000) -> float:
+    """The comparisons of a start in an ordered list in which all timers fire, on average.
+
+    Each that fires starts another. It is counted once the delays of the first ones are forgotten.
+    """
+    timer, random = OrderedList(counting=True, capacity=pending), Random(0)
+
+    def comparisons() -> int:
+        return (timer.counters or {})["comparisons"]
+
+    timer.schedule_many([delay(random) for _ in range(pending)])
+    counted = fired = 0
+    while fired < 30 * pending:
+        expired = len(timer.advance(timer.next_expiry() or 0).handles)
+        before = comparisons()
+        timer.schedule_many([timer.now + delay(random) for _ in range(expired)])
+        if fired >= 10 * pending:
+            counted += comparisons() - before
+        fired += expired
+    return counted / (fired - 10 * pending)

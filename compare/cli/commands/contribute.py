@@ -45,8 +45,8 @@ def contribute(run: str, out: str) -> None:
     if noise_in(chosen).reasons:
         click.echo("\nThe machine was busy. A run without other programs would say more.")
     click.echo(
-        f"\n{path} is all there is to send. It has what is listed above and the figures,\n"
-        "and no name of a host or user. Add it to a branch and open a pull request:\n\n"
+        "\nSend this folder. It has what is listed above and the figures, and no name of a\n"
+        f"host or user. Add it to a branch, and open a pull request:\n\n"
         f"  git add {shlex.quote(str(path))}\n"
         f"  git commit -m {shlex.quote('Add results of ' + machine_title(manifest))}"
     )

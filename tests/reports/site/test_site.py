@@ -7,9 +7,10 @@ from urllib.parse import unquote, urldefrag, urlsplit
 import pytest
 
 from compare.trial.results.contributed import contributed
+from compare.trial.results.schema import OVER_BUDGET, Row
 from compare.trial.results.store import RunError
 from reports.site.build import Site, table
-from reports.site.lesson import SCHEMES, growth
+from reports.site.lesson import EVEN, EXPONENTIAL, SCHEMES, growth, searched
 from reports.site.machines import cells, pairs
 from tests.words import one_line, plain
 from timers.registry import names
@@ -60,7 +61,7 @@ def test_every_link_leads_somewhere(site):
 def test_the_site_has_its_pages_and_is_small(site):
     pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     assert pages > PAGES
-    assert len([page for page in pages if page.startswith("answer/")]) == 3
+    assert len([page for page in pages if page.startswith("answer/")]) == 2  # one for a machine
     assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < MOST_BYTES
     assert "/tmp" not in "".join(path.read_text() for path in site.glob("*.html"))
 
@@ -119,7 +120,17 @@ def test_the_lesson_has_seven_schemes_and_their_figures(results):
     found = {scheme.contestant: counts for scheme, counts in growth(rows)}
     assert {plain(size) for size in found["delay-queue"]} == {"1 000", "10 000"}
     assert "over budget" not in found["delay-queue"].values()
-    assert set(found["ordered-list"].values()) == {"over budget"}
+    assert set(found["ordered-list"].values()) == {"not measured"}
+    beyond = Row("delay-queue", "expiry-event", 1_000, "time", None, None, OVER_BUDGET)
+    kept = [row for row in rows if row.subject != "expiry-event"]
+    found = {scheme.contestant: counts for scheme, counts in growth([*kept, beyond])}
+    assert set(found["delay-queue"].values()) == {"over budget"}
+
+
+def test_a_start_in_an_ordered_list_searches_a_half_or_a_third():
+    """The rank of a new deadline among the rest of delays that have run for a while."""
+    assert searched(EXPONENTIAL, 200) == pytest.approx(200 / 2, rel=0.05)
+    assert searched(EVEN, 200) == pytest.approx(200 / 3, rel=0.05)
 
 
 def test_without_runs_there_is_no_site(tmp_path):

@@ -97,7 +97,7 @@ def test_the_command_says_what_to_send(path, tmp_path, capsys, monkeypatch):
     target = f"results/{folder_of(read_run(path))}"
     assert f"git add {target}" in out
     assert "machine   Example CPU @ 2.60GHz, 2 cores\n" in out
-    assert max(map(len, out.splitlines())) <= 80 or target in out
+    assert all(len(line) <= 80 or target in line for line in out.splitlines())
     assert main(["contribute"]) == BAD_INPUT
     assert capsys.readouterr().err.count("\n") == 1
     assert main(["contribute", "nowhere"]) == BAD_INPUT
