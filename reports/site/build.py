@@ -113,7 +113,7 @@ class Site:
             pairs=pairs(self.runs),
             cells=cells(self.runs),
             title_of=lambda run: machine_title(run.manifest),
-            day=_day,
+            moment=lambda run: str(run.manifest["created"])[:16].replace("T", " "),
             shown=self.shown,
             place=self.place,
             noise=noise_in,

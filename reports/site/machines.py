@@ -61,9 +61,9 @@ def _pair(first: Run, second: Run) -> Pair:
 
 
 def cells(runs: Sequence[Run]) -> list[Cell]:
-    """Every task that two runs or more have, in the order of the first run that has it."""
+    """Every task that two runs or more have, with growing numbers of timers."""
     found = [_leaders(run) for run in runs]
-    subjects = dict.fromkeys(subject for leaders in found for subject in leaders)
+    subjects = sorted({subject for leaders in found for subject in leaders}, key=_place)
     return [
         Cell(subject_title(subject), [leaders.get(subject, ()) for leaders in found])
         for subject in subjects
@@ -71,20 +71,33 @@ def cells(runs: Sequence[Run]) -> list[Cell]:
     ]
 
 
+_TITLES = {task.name: task.title for task in TASKS}
+
+
+def _place(subject: Subject) -> tuple[int, str, int]:
+    """Tasks in their order, by size, then workloads by name."""
+    order = [*_TITLES].index(subject.task) if subject.task in _TITLES else len(_TITLES)
+    return order, subject.task, subject.size or 0
+
+
 def subject_title(subject: Subject) -> str:
     """A task with its number of pending timers, or a replayed workload."""
-    titles = {task.name: task.title for task in TASKS}
-    title = titles.get(subject.task, subject.task)
+    title = _TITLES.get(subject.task, subject.task)
     return f"{title}, {formats.size(subject.size)}" if subject.size is not None else title
 
 
 def _leaders(run: Run) -> Mapping[Subject, Sequence[str]]:
+    remarks = {
+        entry["label"]: " (not exact)"
+        for entry in run.manifest["contestants"]
+        if (entry["lateness_low"], entry["lateness_high"]) != (0, 0)
+    }
     columns: dict[Subject, dict[str, Estimate]] = {}
     for (subject, label), repeats in samples_of(run).items():
         columns.setdefault(subject, {})[label] = Estimate.of(repeats.values())
     return {
         subject: [
-            label
+            label + remarks.get(label, "")
             for label, time in sorted(column.items(), key=lambda item: item[1].value)
             if time.tied_with(min(column.values(), key=lambda other: other.value))
         ]
