@@ -202,7 +202,7 @@ function inVain(work, name) {
 // ---- the address
 
 function remember() {
-  const kept = load in EXAMPLES ? load : written(operations);
+  const kept = load in EXAMPLES ? load : written(operations.slice(0, IN_ADDRESS)); // one takes more than a character
   const values = { timer: $("timer").value, tick: $("tick").value, slots: $("slots").value, levels: $("levels").value };
   values.load = kept.length <= IN_ADDRESS ? kept : "";
   if (driver.moments.length) values.at = driver.now;
@@ -279,6 +279,8 @@ $("file").addEventListener("change", async () => {
   attempt(() => use(isTape ? operationsOfTape(buffer) : operationsOfLog(new TextDecoder().decode(buffer), Number($("timeout").value)), ""));
 });
 document.addEventListener("keydown", (event) => {
+  // A reader who has left the wheel behind scrolls.
+  if (document.querySelector("main > section").getBoundingClientRect().bottom < 100) return;
   if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("input, select, textarea, pre, .scroll")) return;
   if (event.key === " " && event.target.closest("button, summary, a")) return;
   const key = { ArrowLeft: "back", ArrowRight: "step", Home: "first", End: "last" }[event.key];

@@ -5,7 +5,9 @@ from urllib.parse import parse_qs, urldefrag
 
 import pytest
 
+from reports.site.build import ROOT
 from tests.reports.anatomy.test_steps import WALK_THROUGH
+from tests.reports.site.test_site import MOST_BYTES, broken
 from tests.reports.test_browser import CONTRAST
 
 pytestmark = pytest.mark.browser
@@ -89,6 +91,37 @@ def test_another_machine_is_chosen(at):
     assert page.locator(".site select option:checked").inner_text() == titles[1]
 
 
+# ---- the whole site, once `nox -s site` has written it
+
+
+BUILT = ROOT / "build" / "site"
+NEEDS_BUILT = pytest.mark.skipif(
+    not (BUILT / "docs" / "search.html").is_file(), reason="nox -s site has not been run"
+)
+
+
+@NEEDS_BUILT
+def test_the_whole_site_is_small_and_its_links_lead_somewhere():
+    # Sphinx checks its own links; these are the ones between the site and the documentation.
+    pages = [link for link in broken(BUILT, docs=True) if not link.startswith("docs/")]
+    assert pages == []
+    assert sum(path.stat().st_size for path in BUILT.rglob("*") if path.is_file()) < MOST_BYTES
+
+
+@NEEDS_BUILT
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_page_of_the_documentation_scrolls_sideways_or_asks_another_host(chromium, width):
+    page, requests = chromium.new_page(viewport={"width": width, "height": 900}), []
+    page.on("request", lambda request: requests.append(request.url))
+    for path in sorted((BUILT / "docs").rglob("*.html")):
+        page.goto(path.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+    page.goto(f"{(BUILT / 'docs' / 'search.html').as_uri()}?q=cascade")
+    page.locator("#search-results li a").first.wait_for()
+    page.close()
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+
+
 # ---- the wheels
 
 
@@ -118,6 +151,17 @@ def test_the_walk_through_by_keys_and_in_the_address(at):
     page.fill("#slots", "600")
     page.keyboard.press("Tab")
     assert "not possible" not in page.inner_text("#costs")
+
+
+def test_keys_scroll_again_below_the_wheel(at):
+    page = at("wheels.html")
+    page.locator("#lesson").scroll_into_view_if_needed()
+    page.evaluate("scrollTo(0, document.querySelector('#lesson').offsetTop)")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#said") == WALK_THROUGH[0]
+    page.evaluate("scrollTo(0, 0)")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#said") == WALK_THROUGH[9]
 
 
 def test_timers_are_started_touched_and_cancelled(at):

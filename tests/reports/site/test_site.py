@@ -40,14 +40,15 @@ class Page(HTMLParser):
             self.lacks.append(found["src"])
 
 
-def broken(root):
-    """The links of all pages that lead nowhere, or to another host."""
+def broken(root, *, docs=False):
+    """The links of all pages that lead nowhere or to another host; with `docs`, also into them."""
     pages = {path: Page(path) for path in root.rglob("*.html")}
     for path, page in pages.items():
         for link in page.links:
             parts = urlsplit(link)
-            if parts.scheme == "data" or link.startswith("docs/") or "/docs/" in link:
-                continue  # the documentation is built by Sphinx, which checks its own links
+            into_docs = link.startswith("docs/") or "/docs/" in link
+            if parts.scheme == "data" or (into_docs and not docs):
+                continue
             target, anchor = urldefrag(link)
             file = (path.parent / unquote(target)).resolve() if target else path
             if parts.scheme or not file.is_file() or (anchor and anchor not in pages[file].ids):
