@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from compare.base.files import new_directory
@@ -26,7 +26,7 @@ from compare.trial.results.store import CLAIMS, Run, RunError
 from reports.claims import headline
 from reports.diff import noise_in
 from reports.page import FIGURES, MARK, PAGE, write_report
-from reports.site.explorable import SCHEMES, script, sources
+from reports.site.explorable import SCHEMES, TEMPLATES, script, sources
 from reports.site.lesson import EVEN, EXPONENTIAL, growth, searched
 from reports.site.machines import cells, pairs
 from reports.summary import figures_of
@@ -68,7 +68,7 @@ class Site:
         self.shown = sorted(newest.values(), key=runs.index)  # the newest run of each machine
         self.links = {**LINKS, "Answer": self.place(runs[0])}
         self.pages = Environment(
-            loader=PackageLoader("reports.site"),
+            loader=FileSystemLoader(TEMPLATES),
             autoescape=True,
             undefined=StrictUndefined,
             keep_trailing_newline=True,
