@@ -78,8 +78,7 @@ class Site:
         """Write all pages but the documentation."""
         with TemporaryDirectory(dir=self.out.parent) as scratch:
             self.scratch = Path(scratch)
-            self.write_answers()
-            self.write_start()
+            self.write_start(self.write_answers())
             self.write_claims()
         rows = self.runs[0].rows
         counted_by = f"the run of {_day(self.runs[0])} on {machine_title(self.runs[0].manifest)}"
@@ -145,13 +144,18 @@ class Site:
         """The links to all pages, for a page that is made elsewhere."""
         return self.pages.get_template("nav.html").render(**self.frame(here, root) | more)
 
-    def write_answers(self) -> None:
-        """The page of each machine's newest run, with the choice of another machine."""
+    def write_answers(self) -> str:
+        """The page of each machine's newest run, with the choice of another machine.
+
+        Return the newest page, as it is without the site.
+        """
         titles = {f"{machine_title(run.manifest)}, {_day(run)}": run for run in self.shown}
         choices = {title: f"../../{self.place(run)}" for title, run in titles.items()}
+        pages = []
         for title, run in titles.items():
             nav = self.navigation("Answer", "../../", choices=choices, chosen=title)
-            self.write_run(run, Path(self.place(run)).parent, nav)
+            pages.append(self.write_run(run, Path(self.place(run)).parent, nav))
+        return pages[0]
 
     def write_run(self, run: Run, place: Path, before: str, begin: str = "") -> str:
         """Write the page of a run below texts of ours; return it as it was.
@@ -168,10 +172,12 @@ class Site:
         page.write_text(changed.replace("<main>", f"<main>\n{begin}", 1), encoding="utf-8")
         return html
 
-    def write_start(self) -> None:
-        """The question, the answer of the newest run with its controls, and the picture."""
+    def write_start(self, html: str) -> None:
+        """The question, the answer of the newest run with its controls, and the picture.
+
+        `html` is the page of that run.
+        """
         place = Path(self.place(self.runs[0]))
-        html = (self.out / place).read_text(encoding="utf-8")
         if ANSWER not in html:
             raise RunError(f"{self.runs[0].path} has no figures from which an answer follows")
         figures = self.scratch / f"{place.parent.name}-{FIGURES}"
@@ -217,7 +223,7 @@ def _caption(html: str, figure: str) -> str:
     """The caption of a chart on a page of a run."""
     chart = html.partition(f'id="chart-{figure.removesuffix(".svg")}"')[2]
     caption = chart.partition("<figcaption>")[2].partition("</figcaption>")[0]
-    return unescape(re.sub("<[^>]*>", "", caption)).strip() or "A chart of the newest run."
+    return unescape(re.sub("<a .*|<[^>]*>", "", caption)).strip() or "A chart of the newest run."
 
 
 def _day(run: Run) -> str:

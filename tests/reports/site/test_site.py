@@ -6,12 +6,13 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 
-from compare.trial.results.contributed import contributed
+from compare.trial.results.contributed import contributed, obstacles
 from compare.trial.results.schema import OVER_BUDGET, Row
 from compare.trial.results.store import RunError
-from reports.site.build import Site, table
+from reports.site.build import ROOT, Site, table
 from reports.site.lesson import EVEN, EXPONENTIAL, SCHEMES, growth, searched
 from reports.site.machines import cells, pairs
+from reports.summary import figures_of
 from tests.words import one_line, plain
 from timers.registry import names
 
@@ -132,6 +133,13 @@ def test_a_start_in_an_ordered_list_searches_a_half_or_a_third():
     """The rank of a new deadline among the rest of delays that have run for a while."""
     assert searched(EXPONENTIAL, 200) == pytest.approx(200 / 2, rel=0.05)
     assert searched(EVEN, 200) == pytest.approx(200 / 3, rel=0.05)
+
+
+def test_the_runs_of_the_repository_can_be_shown():
+    runs = contributed(ROOT / "results")
+    assert len(runs) > 1
+    for run in runs:
+        assert figures_of(run).contestants and not [*obstacles(run)]
 
 
 def test_without_runs_there_is_no_site(tmp_path):
