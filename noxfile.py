@@ -131,6 +131,20 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
+def site(session: nox.Session) -> None:
+    """Write the site into build/site: start, answers, wheels, claims, results, documentation."""
+    session.install(*QUIETLY, "-e", ".[pipeline,docs]")
+    out = Path("build", "site")
+    session.run("python", "-m", "reports.site.build", str(out))
+    docs = str(out / "docs")
+    # The pages of the code, which `nox -s docs` has, would be a third of the site.
+    extensions = "extensions=myst_parser,sphinx.ext.autodoc,sphinx.ext.napoleon"
+    options = ("-q", "-W", "--keep-going", "-E", "-D", extensions, "-A", "in_site=1")
+    session.run("sphinx-build", *options, "-d", "build/doctrees", "docs", docs)
+    session.log(f"open {out / 'index.html'}")
+
+
+@nox.session
 def model(session: nox.Session) -> None:
     """Run the model-based tests with many more examples."""
     session.install(*QUIETLY, "-e", ".[pipeline,test]")

@@ -19,7 +19,7 @@ extensions = [
     "sphinx.ext.napoleon",  # "Raises:" sections
     "sphinx.ext.viewcode",  # links to the source
 ]
-exclude_patterns = ["examples/*.md"]
+exclude_patterns = ["examples/*.md", "templates"]
 
 default_role = "py:obj"  # `name` in a docstring becomes a link
 autodoc_member_order = "bysource"
@@ -29,13 +29,17 @@ autodoc_preserve_defaults = True
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3  # links to headings, as on GitHub
 
-html_theme = "alabaster"  # comes with Sphinx
-html_theme_options = {
-    "description": "Choose, trust and use a timer data structure",
-    "page_width": "1100px",
-    "sidebar_width": "240px",
-    "fixed_sidebar": True,
+html_theme = "furo"
+html_title = "wheelwork"
+html_copy_source = html_show_sourcelink = False  # the pages are in the checkout
+templates_path = ["templates"]
+html_sidebars = {
+    "**": [
+        *("sidebar/brand.html", "site.html", "sidebar/search.html", "sidebar/scroll-start.html"),
+        *("sidebar/navigation.html", "sidebar/scroll-end.html"),
+    ]
 }
+html_context = {"in_site": False}  # `nox -s site` sets it: the start of the site is one folder up
 
 
 def keep_first_line(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: Any) -> None:

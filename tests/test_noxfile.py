@@ -152,7 +152,7 @@ PIP = """\
 PYTHON3 = """\
 mkdir -p .venv/bin && cp bin/pip .venv/bin/pip
 """
-CI = ["tests", "peers", "interpreters", "cluster", "lint", "types", "docs", "browser"]
+CI = ["tests", "peers", "interpreters", "cluster", "lint", "types", "docs", "site", "browser"]
 
 
 @pytest.mark.skipif(shutil.which("bash", path="/usr/bin:/bin") is None, reason="no bash")

@@ -43,6 +43,7 @@ COMMANDS = {
     "purgatory": ("compare.cli.commands.purgatory", "Compare designs for delayed requests."),
     "claims": ("compare.cli.commands.claims", "Settle claims about timers by experiment."),
     "report": ("compare.cli.commands.report", "Write results as a page with charts."),
+    "contribute": ("compare.cli.commands.contribute", "Make a run ready to be sent."),
     "anatomy": ("compare.cli.commands.anatomy", "Draw the contents of a timer's structure."),
     "compile": ("compare.cli.commands.compile", "Compile everything ahead of time."),
 }

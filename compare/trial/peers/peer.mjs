@@ -178,6 +178,14 @@ function time(make, tape, { rounds = ROUNDS, "warm-up": warmUp = WARM_UP, histog
   }
 }
 
+/** A parameter of the structure: a positive integer of the environment, such as WHEELWORK_TICK. */
+export function parameter(name, otherwise) {
+  const given = Number(process.env[`WHEELWORK_${name.toUpperCase()}`] ?? otherwise);
+  if (Number.isSafeInteger(given) && given > 0) return given;
+  console.error(`${name} must be a positive integer, not ${process.env[`WHEELWORK_${name.toUpperCase()}`]}`);
+  process.exit(BAD_INPUT);
+}
+
 /** Run one of the protocol's commands. `make(start)` makes an empty structure whose clock is at `start`. */
 export function main(description, make, words = process.argv.slice(2)) {
   const [command, path, ...rest] = words;

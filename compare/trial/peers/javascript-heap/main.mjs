@@ -3,8 +3,10 @@ import { main } from "./peer.mjs";
 
 class Heap {
   heap = [];
+  counts = { comparisons: 0 };
 
-  static isBefore(a, b) {
+  isBefore(a, b) {
+    this.counts.comparisons++;
     return a.deadline < b.deadline || (a.deadline === b.deadline && a.operation < b.operation);
   }
 
@@ -16,7 +18,7 @@ class Heap {
   up(position, timer) {
     while (position) {
       const parent = (position - 1) >> 1;
-      if (!Heap.isBefore(timer, this.heap[parent])) break;
+      if (!this.isBefore(timer, this.heap[parent])) break;
       this.put(position, this.heap[parent]);
       position = parent;
     }
@@ -25,15 +27,15 @@ class Heap {
 
   down(position, timer) {
     for (let child; (child = 2 * position + 1) < this.heap.length; position = child) {
-      if (child + 1 < this.heap.length && Heap.isBefore(this.heap[child + 1], this.heap[child])) child++;
-      if (!Heap.isBefore(this.heap[child], timer)) break;
+      if (child + 1 < this.heap.length && this.isBefore(this.heap[child + 1], this.heap[child])) child++;
+      if (!this.isBefore(this.heap[child], timer)) break;
       this.put(position, this.heap[child]);
     }
     this.put(position, timer);
   }
 
   move(position, timer) {
-    if (position && Heap.isBefore(timer, this.heap[(position - 1) >> 1])) this.up(position, timer);
+    if (position && this.isBefore(timer, this.heap[(position - 1) >> 1])) this.up(position, timer);
     else this.down(position, timer);
   }
 
@@ -65,15 +67,14 @@ class Heap {
   }
 
   nextWakeup() {
-    return this.heap[0].deadline;
+    return this.heap[0]?.deadline;
   }
 }
 
 main(
   {
     protocol: 1, name: "javascript-heap", language: "JavaScript", scheme: "binary heap with positions", order: "fifo",
-    rearm: "in place", limits: { time: Number.MAX_SAFE_INTEGER },
-    notes: { memory: "collected; an object for each timer", runtime: `Node ${process.version}` },
+    rearm: "in place", limits: { time: Number.MAX_SAFE_INTEGER }, notes: { memory: "an object for each timer" },
   },
   () => new Heap(),
 );

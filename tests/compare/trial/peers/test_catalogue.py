@@ -129,6 +129,15 @@ def test_a_peer_takes_a_tick_and_counts_its_work(peer, late):
     assert drain.counts["wake_ups"] == steps[entry.name]
 
 
+@pytest.mark.peers
+@pytest.mark.parametrize("wheel", ["hashed-wheel", "hierarchical-wheel", "cascading-wheel", "ring"])
+def test_a_wheel_of_the_site_is_right_with_other_parameters(wheel):
+    peer = ready(f"javascript-{wheel}").peer(tick=10, wheel_size=8)
+    verdict = check_peer(peer, examples=EXAMPLES, shrink_seconds=1.0)
+    assert verdict.failure is None
+    assert verdict.description.parameters["tick"] == 10
+
+
 def test_a_peer_is_timed(checked):
     made, peer = make("keepalive", timers=300, seed=1), checked.peer()
     rows = peer.check(made.tape, made.id_space)

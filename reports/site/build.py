@@ -1,0 +1,258 @@
+"""Write the site into one folder: `python -m reports.site.build OUT`, in a checkout.
+
+Every page is one file with relative links, and asks no other host. The documentation is built into
+`OUT/docs` by Sphinx (`nox -s site`).
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from html import escape, unescape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from compare.base.files import new_directory
+from compare.base.versions import versions
+from compare.trial.claims.run import settled
+from compare.trial.results.contributed import contributed, machine_title
+from compare.trial.results.schema import Row
+from compare.trial.results.store import CLAIMS, Run, RunError
+from reports.claims import headline
+from reports.diff import noise_in
+from reports.page import FIGURES, MARK, PAGE, write_report
+from reports.site.explorable import SCHEMES, TEMPLATES, script, sources
+from reports.site.lesson import EVEN, EXPONENTIAL, growth, searched
+from reports.site.machines import cells, pairs
+from reports.summary import figures_of
+
+ROOT = Path(__file__).parents[2]
+
+LINKS = {
+    "wheelwork": "index.html",
+    "Answer": "",  # the page of the newest run
+    "Wheels": "wheels.html",
+    "Claims": "claims/index.html",
+    "Other languages": "timers.html",
+    "Results": "results.html",
+    "Documentation": "docs/index.html",
+}
+"""The site's pages, by the words of the links to them."""
+
+QUESTION = "Which structure should hold your timeouts?"
+"""The title of the start."""
+
+AFTER = '<div class="bar">'
+"""What stands between the answer and the sections that it rests on."""
+
+PICTURE = "time-hold.svg"
+"""The chart on the start page, if the run has it."""
+
+ANSWER = '<section aria-labelledby="answer">'
+"""How the answer begins on the page of a run."""
+
+
+class Site:
+    """The pages of the site, from stored runs and what the checkout holds."""
+
+    def __init__(self, out: Path, runs: Sequence[Run], root: Path = ROOT) -> None:
+        if not runs:
+            raise RunError("there is no stored run in results/; `wheelwork contribute` adds one")
+        self.out, self.runs, self.root = out, runs, root
+        newest = {machine_title(run.manifest): run for run in reversed(runs)}
+        self.shown = sorted(newest.values(), key=runs.index)  # the newest run of each machine
+        self.links = {**LINKS, "Answer": self.place(runs[0])}
+        self.pages = Environment(
+            loader=FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            undefined=StrictUndefined,
+            keep_trailing_newline=True,
+        )
+
+    def write(self) -> None:
+        """Write all pages but the documentation."""
+        with TemporaryDirectory(dir=self.out.parent) as scratch:
+            self.scratch = Path(scratch)
+            self.write_start(self.write_answers())
+            self.write_claims()
+        rows = self.runs[0].rows
+        counted_by = f"the run of {_day(self.runs[0])} on {machine_title(self.runs[0].manifest)}"
+        self.write_page(
+            "wheels.html",
+            "Wheels",
+            "Explore the wheels",
+            "Timing wheels and a heap that run in the page, on your own log.",
+            schemes=SCHEMES,
+            sources=sources(),
+            script=Markup(script()),
+            growth=[*growth(rows)],
+            counted_by=counted_by,
+            searched={"exponential": searched(EXPONENTIAL), "even": searched(EVEN)},
+        )
+        text = (self.root / "docs" / "peers.md").read_text(encoding="utf-8")
+        self.write_page(
+            "timers.html",
+            "Other languages",
+            "Timers of other languages",
+            "Timers in C, C++, Go, Java, JavaScript, Python and Rust, and who passes the check.",
+            peers=table(text, "| peer | structure |"),
+            verdicts=table(text, "| peer | library | result |"),
+        )
+        self.write_page(
+            "results.html",
+            "Results",
+            "Results of several machines",
+            "Stored runs of several machines: where they rank the timers alike, and where not.",
+            runs=self.runs,
+            pairs=pairs(self.runs),
+            cells=cells(self.runs),
+            title_of=lambda run: machine_title(run.manifest),
+            moment=lambda run: str(run.manifest["created"])[:16].replace("T", " "),
+            shown=self.shown,
+            place=self.place,
+            noise=noise_in,
+        )
+
+    def place(self, run: Run) -> str:
+        """The page of a run, seen from the start."""
+        return f"answer/{run.path.parent.name}-{run.path.name}/{PAGE}"
+
+    def write_page(self, name: str, here: str, title: str, description: str, **facts: Any) -> None:
+        """Write a page from the template of its name."""
+        page = self.pages.get_template(name).render(
+            **self.frame(here), title=title, description=description, **facts
+        )
+        (self.out / name).write_text(page, encoding="utf-8")
+
+    def frame(self, here: str, root: str = "", choices: Mapping[str, str] = {}) -> dict[str, Any]:
+        """What the navigation and the footer of a page need; `root` leads to the start."""
+        return {
+            "links": self.links,
+            "here": here,
+            "root": root,
+            "choices": choices,
+            "chosen": "",
+            "version": versions()["wheelwork"] or "",
+        }
+
+    def navigation(self, here: str, root: str, **more: Any) -> str:
+        """The links to all pages, for a page that is made elsewhere."""
+        return self.pages.get_template("nav.html").render(**self.frame(here, root) | more)
+
+    def write_answers(self) -> str:
+        """The page of each machine's newest run, with the choice of another machine.
+
+        Return the newest page, as it is without the site.
+        """
+        titles = {f"{machine_title(run.manifest)}, {_day(run)}": run for run in self.shown}
+        choices = {title: f"../../{self.place(run)}" for title, run in titles.items()}
+        pages = []
+        for title, run in titles.items():
+            nav = self.navigation("Answer", "../../", choices=choices, chosen=title)
+            pages.append(self.write_run(run, Path(self.place(run)).parent, nav))
+        return pages[0]
+
+    def write_run(self, run: Run, place: Path, before: str, begin: str = "") -> str:
+        """Write the page of a run below texts of ours; return it as it was.
+
+        The charts are in the page. As files they would be more than half of the site.
+        """
+        page = write_report(run, self.out / place)
+        html = page.read_text(encoding="utf-8")
+        for name in (FIGURES, MARK):  # the mark has a path of this machine
+            (page.parent / name).rename(self.scratch / f"{place.name}-{name}")
+        changed = re.sub(rf',? <a href="{FIGURES}/[^"]*">\w+</a>', "", html)
+        changed = changed.replace(f" Its charts are also in {FIGURES}/, as SVG and PNG.", "")
+        changed = changed.replace("<body>", f"<body>\n{before}", 1)
+        page.write_text(changed.replace("<main>", f"<main>\n{begin}", 1), encoding="utf-8")
+        return html
+
+    def write_start(self, html: str) -> None:
+        """The question, the answer of the newest run with its controls, and the picture.
+
+        `html` is the page of that run.
+        """
+        place = Path(self.place(self.runs[0]))
+        if ANSWER not in html:
+            raise RunError(f"{self.runs[0].path} has no figures from which an answer follows")
+        figures = self.scratch / f"{place.parent.name}-{FIGURES}"
+        names = sorted(path.name for path in figures.glob("*.svg"))
+        figure = PICTURE if PICTURE in names else names[0]
+        (figures / figure).rename(self.out / figure)
+        facts = self.frame("wheelwork") | {
+            "figure": figure,
+            "alt": _caption(html, figure),
+            "claims": headline(figures_of(self.claims())),
+            "answer": place.as_posix(),
+            "question": QUESTION,
+        }
+        intro, end = (
+            self.pages.get_template(name).render(**facts)
+            for name in ("start.html", "start_end.html")
+        )
+        head, _, rest = html.partition("<body>")
+        header, _, main = rest.partition("<main>")
+        # What follows the answer is on the page of the run.
+        answer, _, rest = main.partition(AFTER)
+        main = f"<main class=start>{answer}</main>{end}{rest.partition('</main>')[2]}"
+        head = re.sub("<title>.*</title>", f"<title>{QUESTION} – wheelwork</title>", head)
+        page = f"{head}<body>\n{self.navigation('wheelwork', '')}{intro}<div hidden>{header}</div>"
+        (self.out / PAGE).write_text(page + main, encoding="utf-8")
+
+    def claims(self) -> Run:
+        """The stored figures of the claims, as a run."""
+        facts = json.loads((self.root / "docs" / "claims.json").read_text(encoding="utf-8"))
+        rows = [Row(*row) for row in facts.pop("rows")]
+        unknown: dict[str, Any] = {"commit": None, "dirty": None, "parameters": {}, "sources": []}
+        unknown |= {"agreement": {}, "contestants": [], "tasks": {}}
+        return Run(Path("docs", "claims.json"), {"kind": CLAIMS, **unknown, **facts}, rows)
+
+    def write_claims(self) -> None:
+        """The claims with their verdicts and the figures that decide them."""
+        run = self.claims()
+        index = self.pages.get_template("claims.html").render(claims=settled(run.rows))
+        self.write_run(run, Path("claims"), self.navigation("Claims", "../"), index)
+
+
+def _caption(html: str, figure: str) -> str:
+    """The caption of a chart on a page of a run."""
+    chart = html.partition(f'id="chart-{figure.removesuffix(".svg")}"')[2]
+    caption = chart.partition("<figcaption>")[2].partition("</figcaption>")[0]
+    return unescape(re.sub("<a .*|<[^>]*>", "", caption)).strip() or "A chart of the newest run."
+
+
+def _day(run: Run) -> str:
+    return str(run.manifest["created"])[:10]
+
+
+def table(markdown: str, head: str) -> list[list[Markup]]:
+    """The rows of a table of a page of the documentation, its heading first, as HTML.
+
+    >>> table("| peer | x |\\n|---|---|\\n| `a` | 1 < 2 |\\n\\ntext", "| peer")[1]
+    [Markup('<code>a</code>'), Markup('1 &lt; 2')]
+    """
+    lines = markdown[markdown.index(head) :].split("\n\n")[0].splitlines()
+    del lines[1]
+    return [
+        [
+            Markup(re.sub("`([^`]*)`", r"<code>\1</code>", escape(cell.strip(), quote=False)))
+            for cell in line.strip().removeprefix("|").removesuffix("|").split("|")
+        ]
+        for line in lines
+    ]
+
+
+def build(out: str | os.PathLike[str], root: Path = ROOT) -> Path:
+    """Write the site into the folder `out`, which it replaces, and return the path of its start."""
+    with new_directory(out, replace=True) as directory:
+        Site(directory, contributed(root / "results"), root).write()
+    return Path(out) / PAGE
+
+
+if __name__ == "__main__":
+    print(build(sys.argv[1]))
