@@ -92,9 +92,10 @@ def browser(session: nox.Session) -> None:
 
 @nox.session
 def peers(session: nox.Session) -> None:
-    """Build and check the timers of other languages; a language without its tools is skipped."""
+    """Build and check what is in other languages; a language without its tools is skipped."""
     session.install(*QUIETLY, "-e", ".[test]")
-    session.run("pytest", "-n", "2", "-m", "peers", "tests/compare/trial/peers", *session.posargs)
+    tests = ("tests/compare/trial/peers", "tests/compare/traffic/recording")
+    session.run("pytest", "-n", "2", "-m", "peers", *tests, *session.posargs)
 
 
 @nox.session

@@ -20,6 +20,9 @@ MANIFEST = "manifest.json"
 CANNOT_WRITE = "cannot write"
 """The start of every message about a failed write, including those from Spark workers."""
 
+CACHE = "WHEELWORK_PEERS"
+"""The environment variable that names the folder of what is built."""
+
 _NAMES: dict[Any, str] = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
 
 
@@ -60,6 +63,14 @@ def open_parquet(
         pq.ParquetFile(path, page_checksum_verification=True) as file,
     ):
         yield file
+
+
+def cache_folder() -> Path:
+    """Where programs of other languages are built: $WHEELWORK_PEERS, or in the user's cache."""
+    if given := os.environ.get(CACHE):
+        return Path(given).absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base, "wheelwork", "peers")
 
 
 def obstacle(path: str | os.PathLike[str]) -> str | None:

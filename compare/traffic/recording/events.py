@@ -4,24 +4,36 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import pyarrow as pa
 
 from compare.base.files import CANNOT_WRITE, errors_as
-from compare.traffic.recording.recorder import FILE, FORMAT, LOOPS, SPENT, VERSION
+from compare.traffic.recording.recorder import (
+    FILE,
+    FORMAT,
+    KINDS,
+    LOOPS,
+    SPENT,
+    TIMERS,
+    VERSION,
+)
 from compare.traffic.tapes.blocks import BLOCK, TraceError, blocks_of
 from compare.traffic.tapes.recorded import FIELDS, UNIT, Float64s, RecordedTape
 from compare.traffic.tapes.trace import UnfinishedTrace, remove_unlisted
+from timers.arrays import Int64s
 
 
 def finish(path: str | os.PathLike[str]) -> None:
     """Complete the trace of a recorded program that was killed; anything else stays as it is.
 
     If this is interrupted, nothing is lost: call it again. O(events); memory for the pending
-    timers. Raises TraceError if the program still runs, for a damaged file, and if the trace cannot
-    be written.
+    timers, and 2 bytes for each event, 10 if there are several shards. Raises TraceError if the
+    program still runs, for a damaged file, and if the trace cannot be written.
     """
     path = Path(path)
     if not (path / FILE).is_file():
@@ -32,15 +44,22 @@ def finish(path: str | os.PathLike[str]) -> None:
     ):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # the kind of locks that a JVM has
+        except OSError:
             raise TraceError(
                 f"{path} is still being recorded, or is being completed by another process"
             ) from None
         header = _header(file, path)
-        tape, usage = RecordedTape(header["origin"]), _Usage(header["origin"])
+        usage = _Usage(header["origin"])
+        shards = _shards(file)
+        header["source"] |= _timers(path, len(shards))
         unfinished = UnfinishedTrace(path, UNIT, header["source"])
-        pieces = map(tape.add, map(usage.taken_from, _pieces(file)))
-        unfinished.write(0, blocks_of(0, pieces))
+
+        def blocks(shard: int) -> Iterator[pa.RecordBatch]:
+            tape = RecordedTape(header["origin"])
+            return blocks_of(shard, map(tape.add, map(usage.taken_from, shards[shard])))
+
+        unfinished.write(0, chain.from_iterable(map(blocks, range(len(shards)))))
         unfinished.source |= usage.known
         unfinished.finish(path)
         remove_unlisted(path, unfinished.run)  # the events, and a trace that this one replaces
@@ -79,9 +98,38 @@ def _header(file: IO[bytes], path: Path) -> dict[str, Any]:
     return header
 
 
-def _pieces(file: IO[bytes]) -> Iterator[Float64s]:
-    """The events, without one that was not written completely. Shape (n, FIELDS)."""
-    size = FIELDS * np.dtype(np.float64).itemsize
-    while data := file.read(BLOCK * size):
-        whole = len(data) // size * size
-        yield np.frombuffer(data[:whole]).reshape(-1, FIELDS)
+def _shards(file: IO[bytes]) -> list[Iterator[Float64s]]:
+    """The events of each shard, in pieces of shape (n, FIELDS).
+
+    Without an event that was not written completely, and without zeros.
+    """
+    start, size = file.tell(), FIELDS * np.dtype(np.float64).itemsize
+    count = (os.fstat(file.fileno()).st_size - start) // size
+    if not count:
+        return [iter([np.empty((0, FIELDS))])]
+    events = np.memmap(file, np.float64, "r", start, (count, FIELDS))
+    shards = np.empty(count, np.uint16)
+    for begin in range(0, count, BLOCK):
+        shards[begin : begin + BLOCK] = events[begin : begin + BLOCK, 0] // KINDS
+    if not shards.max():
+        return [_pieces(events, range(count))]
+    order = np.argsort(shards, kind="stable")
+    ends = np.cumsum(np.bincount(shards))
+    return [_pieces(events, rows) for rows in np.split(order, ends[:-1])]
+
+
+def _pieces(events: Float64s, rows: Int64s | range) -> Iterator[Float64s]:
+    for begin in range(0, max(len(rows), 1), BLOCK):
+        piece = np.array(events[rows[begin : begin + BLOCK]])
+        piece[:, 0] %= KINDS
+        yield piece[piece[:, 0] != 0]
+
+
+def _timers(path: Path, shards: int) -> dict[str, Any]:
+    """What is known of the timer of each shard; the last line may be incomplete."""
+    if not (path / TIMERS).is_file():
+        return {}
+    timers: list[dict[str, str]] = []
+    with suppress(ValueError):
+        timers += map(json.loads, (path / TIMERS).read_text(encoding="utf-8").splitlines())
+    return {"timers": timers[:shards]}

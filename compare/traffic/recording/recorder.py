@@ -26,11 +26,17 @@ FILE = "events"
 """A line of JSON, then events of FIELDS float64 each: the kind, the time in seconds, the timer, and
 the delay from then to the deadline (0 for a cancel). A timer is known by the `id()` of its object,
 which is unique while it is pending. A SPENT event has other fields: the time, LOOPS that were made,
-as a sum of their bits, and the CPU seconds of the process since the recording began."""
+as a sum of their bits, and the CPU seconds of the process since the recording began.
+
+The recorder of JVMs (jvm/) writes the same. There, KINDS times the shard is added to a kind, and a
+kind of 0 is no event."""
 FIELDS = 4
 FORMAT = "wheelwork-events"
-VERSION = 2
+VERSION = 3
 STARTED, CANCELLED, MOVED, SPENT = 1.0, 2.0, 3.0, 4.0
+KINDS = 8
+TIMERS = "timers"
+"""The file beside it in which the recorder of JVMs describes each shard, with a line of JSON."""
 
 LOOPS = {"asyncio": 1, "uvloop": 2, "wheel_event_loop": 4}
 """Kinds of event loops, and the bit of each."""
@@ -53,6 +59,7 @@ class Recorder:
         self.clock, self.directory = clock, directory
         self.error: OSError | None = None  # why events were lost
         self.loops = 0  # the bits of LOOPS
+        self.moving: set[int] = set()  # ids of trio's cancel scopes between two deadlines
         self._before, self._own = time.process_time(), 0.0  # CPU seconds; ours, of the writing
         self._events: list[float] = []
         self.note: Any = self._events.extend  # adds an event
@@ -136,9 +143,12 @@ class Recorder:
         for path, patch in SOURCES[name].items():
             owner: Any = sys.modules[name]
             *classes, attribute = path.split(".")
-            for class_name in classes:
-                owner = getattr(owner, class_name)
-            original = getattr(owner, attribute)
+            try:
+                for class_name in classes:
+                    owner = getattr(owner, class_name)
+                original = getattr(owner, attribute)
+            except AttributeError:  # a version of the library whose private members differ
+                continue
             self._undo.append((owner, attribute, vars(owner).get(attribute)))  # None: inherited
             setattr(owner, attribute, functools.wraps(original)(patch(original, self)))
 
@@ -319,7 +329,7 @@ def _uvloop(original: Any, recorder: Recorder) -> Any:
     def call_later(self: Any, delay: Any, callback: Any, *args: Any, **context: Any) -> Any:
         if _is_alarm(callback):
             return original(self, delay, callback, *args, **context)
-        now, call = recorder.clock(), _UvloopCall(callback)
+        now, call = recorder.clock(), _CompiledCall(callback)
         call.handle = original(self, delay, call, *args, **context)
         recorder.loops = recorder.loops or _loops_of(self)
         recorder.note((STARTED, now, id(call), float(delay)))
@@ -328,8 +338,22 @@ def _uvloop(original: Any, recorder: Recorder) -> Any:
     return call_later
 
 
-class _UvloopCall:
-    """A call of uvloop, as a callback and as a handle.
+def _rloop(original: Any, recorder: Recorder) -> Any:
+    """Patch what rloop's `call_later` and `call_at` call if the delay is above 0."""
+
+    def call_later(self: Any, delay: Any, callback: Any, args: Any, context: Any) -> Any:
+        if _is_alarm(callback):
+            return original(self, delay, callback, args, context)
+        now, call = recorder.clock(), _CompiledCall(callback)
+        call.handle = original(self, delay, call, args, context)
+        recorder.note((STARTED, now, id(call), float(delay)))
+        return call
+
+    return call_later
+
+
+class _CompiledCall:
+    """A call of uvloop or rloop, as a callback and as a handle.
 
     uvloop counts in milliseconds and may be early, so the callback says that it runs.
     """
@@ -356,6 +380,41 @@ class _UvloopCall:
         self._waits = False
 
 
+# trio removes a deadline and adds the new one when it moves. Until then the scope has a deadline.
+
+
+def _trio_time() -> Any:
+    runner = sys.modules["trio._core._run"].GLOBAL_RUN_CONTEXT.runner
+    return runner.clock.current_time()
+
+
+def _add_deadline(original: Any, recorder: Recorder) -> Any:
+    """Patch how trio adds the deadline of a cancel scope."""
+
+    def add(self: Any, deadline: float, scope: Any) -> None:
+        now, present = recorder.clock(), _trio_time()
+        original(self, deadline, scope)
+        kind = MOVED if id(scope) in recorder.moving else STARTED
+        recorder.moving.discard(id(scope))
+        recorder.note((kind, now, id(scope), deadline - present))
+
+    return add
+
+
+def _remove_deadline(original: Any, recorder: Recorder) -> Any:
+    """Patch how trio removes the deadline of a cancel scope, also of one that has expired."""
+
+    def remove(self: Any, deadline: float, scope: Any) -> None:
+        original(self, deadline, scope)
+        if scope._registered_deadline != _NEVER:
+            recorder.moving.add(id(scope))
+        elif _trio_time() < deadline:
+            recorder.note((CANCELLED, recorder.clock(), id(scope), 0.0))
+
+    return remove
+
+
+_NEVER = float("inf")
 _PENDING = 0
 """As in timers.services.pending."""
 
@@ -376,6 +435,8 @@ SOURCES: dict[str, dict[str, Any]] = {
     "asyncio.base_events": {"BaseEventLoop.call_at": _loop, "BaseEventLoop.__init__": _made},
     "asyncio.events": {"TimerHandle.cancel": _cancel},
     "uvloop": {"Loop.call_later": _uvloop, "Loop.__init__": _made},
+    "rloop.loop": {"RLoop._call_later": _rloop},
+    "trio._core._run": {"Deadlines.add": _add_deadline, "Deadlines.remove": _remove_deadline},
     "threading": {"Timer.start": _start, "Timer.cancel": _cancel},
     "sched": {"scheduler.enterabs": _enter, "scheduler.cancel": _cancel_event},
     "timers.services.event_loop": {

@@ -18,14 +18,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from compare.base.files import new_directory, reason
+from compare.base.files import cache_folder, new_directory, reason
 from compare.trial.peers.protocol import Description, PeerError, parse_description
 from compare.trial.peers.run import DEFAULT_TIMEOUT, Peer, group
 from timers.errors import unknown_name
 
 HERE = Path(__file__).parent
-CACHE = "WHEELWORK_PEERS"
-"""The environment variable that names the folder of what is built."""
 BUILD_SECONDS = 600.0
 _DESCRIPTION = "description.json"
 _LIBRARIES = "lib"
@@ -358,14 +356,6 @@ def entries_named(names: Sequence[str]) -> list[Entry]:
             chosen = [entry_named(name)]
         found |= {entry.name: entry for entry in chosen}
     return [*found.values()]
-
-
-def cache_folder() -> Path:
-    """Where peers are built: $WHEELWORK_PEERS, or a folder in the user's cache."""
-    if given := os.environ.get(CACHE):
-        return Path(given).absolute()
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base, "wheelwork", "peers")
 
 
 def _machine() -> str:

@@ -1,12 +1,34 @@
-"""A pytest plugin: `pytest --timer module:factory` checks a timer in Python against the contract.
+"""A pytest plugin: `pytest --timer module:factory`, and the fixture `virtual_time`.
 
-pytest loads this module in every project where wheelwork is installed, so it imports nothing until
-the option is given.
+The option checks a timer in Python against the contract. pytest loads this module in every project
+where wheelwork is installed, so it imports nothing until the option is given or the fixture used.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from timers.services import ManualClock
+
+
+@pytest.fixture
+def virtual_time(monkeypatch: pytest.MonkeyPatch) -> "ManualClock":
+    """The clock of asyncio's loops: it jumps to the next deadline instead of waiting.
+
+    It holds for loops made while the fixture is in use, by `asyncio.run`, `asyncio.Runner` and all
+    that build on `asyncio.new_event_loop`. They share the clock, which begins at 0.
+    """
+    import asyncio
+
+    from timers.services import ManualClock, wheel_event_loop
+
+    clock = ManualClock(autojump=True)
+    loop_factory = wheel_event_loop(clock=clock)
+    # Not by a policy: those are deprecated, and pytest-asyncio puts back the one that it found.
+    for module in (asyncio, asyncio.events):
+        monkeypatch.setattr(module, "new_event_loop", loop_factory)
+    return clock
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -36,7 +36,7 @@ _EVENT = re.compile(
     r"expire_entry): +h?r?timer=(?P<timer>\S+)(?:.*? expires=(?P<expires>[0-9]+))?"
     r"(?: \[timeout=(?P<timeout>-?[0-9]+)\])?(?:.*? now=(?P<now>[0-9]+))?"
 )
-_LOST = re.compile(r"LOST (?P<events>[0-9]+) EVENTS")
+_LOST = re.compile(r"LOST (?P<events>[0-9]+) EVENTS", re.IGNORECASE)
 _JIFFIES, _NANOSECONDS = "timer", "hrtimer"
 _WORD = 2**32
 """The jiffies of a 32-bit kernel are counted modulo this. It begins 300 s before the end."""

@@ -226,3 +226,53 @@ def test_the_command_says_what_was_read(said):
     assert lines[1].startswith("operations  5: 3 starts, 1 cancel, 1 re-arm")
     assert lines[-1] == "warning     The kernel has lost 12 events."
     assert max(map(len, lines)) <= 80
+
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def operations_in(text):
+    """How many starts and cancels a text has: a reference that knows neither clocks nor tapes."""
+    events = re.findall(
+        r"([0-9.]+): +(?:timer:)?h?r?timer_(start|cancel|expire_entry): +(\S+)", text
+    )
+    events.sort(key=lambda event: float(event[0]))
+    counts = {"start": 0, "cancel": 0}
+    last = {}  # timer -> whether it is pending, and the time of a cancel that may be none
+    for time, action, timer in events:
+        pending, cancelled = last.get(timer, (False, None))
+        if cancelled is not None and not (
+            action == "expire_entry" or (action == "start" and float(time) - cancelled <= 10e-6)
+        ):
+            counts["cancel"] += 1
+        counts["start"] += action == "start"
+        is_cancel = action == "cancel" and pending
+        last[timer] = (action == "start", float(time) if is_cancel else None)
+    counts["cancel"] += sum(cancelled is not None for _, cancelled in last.values())
+    return counts
+
+
+@pytest.mark.parametrize("name", ["perf.txt", "bpftrace.txt"])
+def test_what_the_documented_commands_print_is_read(tmp_path, name):
+    """Parts of what perf and bpftrace 0.17 printed on Linux 6.18, at 250 Hz."""
+    read = read_kernel_trace(SAMPLES / name, tmp_path / "a.trace")
+    op = read.trace.load().op.tolist()
+    expected = operations_in((SAMPLES / name).read_text())
+    assert op.count(START) + op.count(REARM) == expected["start"]
+    # A cancel that comes at the deadline is none, and many wait for one jiffy.
+    assert expected["cancel"] * 0.8 < op.count(CANCEL) <= expected["cancel"]
+    assert (read.hz, read.lost, read.warnings) == (250, 0, ())
+
+
+def test_events_that_bpftrace_has_lost_are_counted(tmp_path):
+    assert read(tmp_path, "Attaching 3 probes...", start(0), start(1), "Lost 41 events").lost == 41
+
+
+def test_the_documented_script_prints_what_is_read():
+    docs = (Path(__file__).parents[4] / "docs" / "logs.md").read_text()
+    script = docs.partition("bpftrace -e")[2].partition("```")[0]
+    for line in (SAMPLES / "bpftrace.txt").read_text().splitlines()[1:]:
+        printed = re.sub("0x[0-9a-f]+", "%p", line)
+        printed = re.sub(r" [0-9]+\.[0-9]{9}", " %llu.%09llu", printed)
+        printed = re.sub(r"=-?[0-9]+\]", "=%ld]", printed)
+        assert re.sub("=[0-9]+", "=%lu", printed) in script

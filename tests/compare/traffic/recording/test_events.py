@@ -5,6 +5,8 @@
 import fcntl
 import json
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -151,6 +153,46 @@ def test_a_torn_event_at_the_end_is_ignored(tmp_path):
     assert trace.load().time.tolist() == [1_000_000, 1_500_000, 2_000_000]
 
 
+def in_shard(shard, *noted):
+    return [(recorder.KINDS * shard + kind, *others) for kind, *others in noted]
+
+
+def test_each_shard_has_its_own_timers_and_zeros_are_no_events(tmp_path, monkeypatch):
+    """As the recorder of JVMs writes them; a shard may have none, and ids are its own."""
+    monkeypatch.setattr("compare.traffic.recording.events.BLOCK", 2)
+    first, third = in_shard(0, *NOTED), in_shard(2, *NOTED[:2], (MOVED, 7.1, A, 0.5))
+    mixed = [event for pair in zip(first, third, strict=True) for event in pair]
+    path = tmp_path / "a.trace"
+    killed(path, [*mixed, *np.zeros((5, FIELDS))])
+    lines = ['{"class": "A", "set_by": "B.c:1"}', '{"class": "B"}', '{"class": "C"}', '{"cla']
+    (path / recorder.TIMERS).write_text("\n".join(lines))
+    finish(path)
+    trace = open_trace(path)
+    assert trace.source["timers"] == [*map(json.loads, lines[:3])]
+    assert [trace.load(shard).op.tolist() for shard in range(3)] == [
+        [START, START, CANCEL],
+        [],
+        [START, START, START],  # A had fired when it was moved
+    ]
+    assert trace.load(2).id.tolist() == [0, 1, 0]
+    assert sorted(entry.name for entry in path.iterdir()) == ["manifest.json", trace.run]
+
+
+def test_a_recording_of_a_jvm_goes_on_as_long_as_that_has_its_lock(tmp_path):
+    """Its locks are those of fcntl, which flock does not see."""
+    path = tmp_path / "a.trace"
+    killed(path, NOTED)
+    locks = "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX); "
+    program = [sys.executable, "-c", f"{locks}print(flush=True); sys.stdin.read()", path / FILE]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        with pytest.raises(TraceError, match="is still being recorded"):
+            finish(path)
+        process.stdin.close()
+    finish(path)
+    assert open_trace(path).totals["starts"] == 2
+
+
 def test_finish_leaves_everything_else_alone(tmp_path):
     finish(tmp_path / "nothing")
     finish(tmp_path)
@@ -183,7 +225,7 @@ def test_an_interrupted_finish_is_repeated(tmp_path, monkeypatch, place):
         (b"\xff\xfe\n", "is not a file of recorded events"),
         (b"[]\n", "is not a file of recorded events"),
         (b'{"format": "other"}\n', "is not a file of recorded events"),
-        (b'{"format": "wheelwork-events", "version": 3}\n', "has version 3; this release reads 2"),
+        (b'{"format": "wheelwork-events", "version": 2}\n', "has version 2; this release reads 3"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path, data, says):

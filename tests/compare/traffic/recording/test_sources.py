@@ -176,6 +176,72 @@ def test_a_context_reaches_the_call(recorded, run_async):
     assert seen == ["set"]
 
 
+# ---- loops whose classes are not asyncio's
+
+
+def test_rloop(recorded):
+    """What is due at once is no timer there."""
+    rloop = pytest.importorskip("rloop", reason="rloop is not installed")
+
+    async def main():
+        loop, ran = asyncio.get_running_loop(), []
+        loop.call_later(0, ran.append, 1)
+        late = loop.call_later(60, ran.append, 2)
+        loop.call_at(loop.time() + 0.001, ran.append, 3)
+        late.cancel()
+        late.cancel()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.Event().wait(), 0.05)
+        assert (ran, late.cancelled()) == ([1, 3], True)
+
+    def run():
+        with asyncio.Runner(loop_factory=rloop.new_event_loop) as runner:
+            runner.run(main())
+
+    expected = [(START, 0, 60), (START, 1, 0.001), (CANCEL, 0), (START, 0, 0.05)]
+    assert rows_like(recorded(run), expected)
+
+
+def test_trio_scopes(recorded):
+    """A deadline is moved in place; one that is reached, also in virtual time, is no cancel."""
+    trio = pytest.importorskip("trio", reason="trio is not installed")
+    from trio.testing import MockClock
+
+    async def main():
+        with trio.move_on_after(60) as scope:
+            scope.deadline += 40
+            scope.deadline = trio.current_time() + 70
+            scope.deadline = trio.current_time() - 1  # at once
+            await trio.sleep(50)
+        with trio.CancelScope():
+            await trio.sleep(0.001)
+        with trio.fail_after(30):
+            pass
+
+    expected = [(START, 0, 60), (REARM, 0, 100), (REARM, 0, 70), (REARM, 0, -1)]
+    # The sleep is begun, and cancelled by the scope around it.
+    expected += [(START, 0, 50), (CANCEL, 0), (START, 0, 0.001), (START, 1, 30), (CANCEL, 1)]
+    assert [row[0] for row in recorded(lambda: trio.run(main))] == [row[0] for row in expected]
+
+    async def jumps():
+        await trio.sleep(3600)
+        await trio.sleep(1800)
+
+    clock = MockClock(autojump_threshold=0)
+    rows = recorded(lambda: trio.run(jumps, clock=clock))
+    assert rows_like(rows, [(START, 0, 3600), (START, 1, 1800)])
+
+
+def test_a_library_of_another_version_is_left_alone(tmp_path, monkeypatch):
+    module = "tests.compare.traffic.recording.test_sources"
+    patches = {"Nothing.add": None, "rows_like.nothing": None, "nothing": None}
+    monkeypatch.setitem(recorder.SOURCES, module, patches)
+    assert module in sys.modules
+    with record(tmp_path / "a.trace"):
+        threading.Timer(None, print).start()
+    assert open_trace(tmp_path / "a.trace").totals["starts"] == 0
+
+
 # ---- the others
 
 

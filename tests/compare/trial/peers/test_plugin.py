@@ -1,5 +1,6 @@
-"""pytest --timer module:factory, as somebody runs it in a project of their own."""
+"""`pytest --timer module:factory` and `virtual_time`, as in a project of somebody's own."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -101,3 +102,77 @@ def test_the_plugin_imports_nothing_before_the_option_is_given():
     code = "import sys, compare.trial.peers.plugin; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "numba", "hypothesis", "timers"} & set(done.stdout.split())
+
+
+PLAIN = """
+import asyncio, time, unittest
+import pytest
+
+HOUR = 3600 * 10**9
+
+def test_run(virtual_time):
+    asyncio.run(asyncio.sleep(3600))
+    assert virtual_time.now() == HOUR
+
+def test_loops_share_the_clock_and_a_test_has_its_own(virtual_time):
+    assert virtual_time.now() == 0
+    with asyncio.Runner() as runner:
+        runner.run(asyncio.sleep(1800))
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(asyncio.sleep(1800))
+    assert (loop.time(), virtual_time.now()) == (3600.0, HOUR)
+    loop.close()
+
+def test_a_part_of_a_unit(virtual_time):
+    asyncio.run(asyncio.sleep(0.000_05))
+    assert 50_000 <= virtual_time.now() <= 100_000
+
+def test_other_tests_have_real_time():
+    began = time.monotonic()
+    asyncio.run(asyncio.sleep(0.02))
+    assert time.monotonic() - began > 0.01
+
+@pytest.mark.usefixtures("virtual_time")
+class Case(unittest.IsolatedAsyncioTestCase):
+    async def test_unittest(self):
+        with self.assertRaises(TimeoutError):
+            await asyncio.wait_for(asyncio.sleep(7200), 3600)
+        self.assertEqual(asyncio.get_running_loop().time(), 3600.0)
+"""
+
+ASYNC = """
+import asyncio
+import pytest
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+@pytest.mark.MARK
+async def test_async(virtual_time):
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1800):
+            await asyncio.sleep(3600)
+    assert asyncio.get_running_loop().time() == 1800.0 == virtual_time.now() / 1e9
+"""
+
+
+def test_loops_of_a_test_in_virtual_time(folder):
+    (folder / "test_own.py").write_text(PLAIN)
+    code, out = run(folder)
+    assert (code, "5 passed" in out) == (0, True), out
+
+
+@pytest.mark.parametrize(
+    ("package", "plugin", "mark"),
+    [
+        ("anyio", "anyio.pytest_plugin", "anyio"),
+        ("pytest_asyncio", "pytest_asyncio.plugin", "asyncio"),
+    ],
+)
+def test_async_tests_in_virtual_time(folder, package, plugin, mark):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    (folder / "test_own.py").write_text(ASYNC.replace("MARK", mark))
+    code, out = run(folder, "-p", plugin)
+    assert (code, "1 passed" in out) == (0, True), out
