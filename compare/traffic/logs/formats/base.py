@@ -21,7 +21,7 @@ from compare.traffic.logs.blocks import (
     printable,
     stream_blocks,
 )
-from compare.traffic.logs.formats.envelopes import IN_PARTS, whole, without
+from compare.traffic.logs.formats.envelopes import is_joined, whole, without
 from compare.traffic.logs.time_formats import guess_form
 from timers.arrays import Bools, Int32s
 
@@ -74,6 +74,7 @@ class Log(ABC):
     record: ClassVar[str] = "line"
     # whether a record may have columns that the head does not show
     columns_vary: ClassVar[bool] = False
+    in_order: ClassVar[bool] = True  # whether the order of the records says anything
 
     @property
     def is_text(self) -> bool:
@@ -111,7 +112,7 @@ class Log(ABC):
     @property
     def divisible(self) -> bool:
         """True if blocks can be read independently of each other."""
-        return self.source.seekable and self.source.envelope != IN_PARTS
+        return self.source.seekable and not is_joined(self.source.envelope)
 
     def cut(self, data: bytes, last: bool) -> int:
         """Cut a stream; see `Cut`."""
