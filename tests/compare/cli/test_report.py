@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from compare.cli.main import main
-from compare.traffic.logs.ingest import LogOptions
 from compare.traffic.logs.inspect import Inspection
+from compare.traffic.logs.options import LogOptions
 from compare.traffic.tapes.trace import open_trace
 from compare.trial.bench.comparison import QUICK_TAILS, Comparison
 from tests.reports.synthetic import write_synthetic

@@ -12,7 +12,8 @@ from compare.traffic.logs.formats import json as module
 from compare.traffic.logs.formats.base import BOM, Layout
 from compare.traffic.logs.formats.json import JsonLog
 from compare.traffic.logs.formats.json_lines import find_values
-from compare.traffic.logs.ingest import LogOptions, ingest_requests
+from compare.traffic.logs.ingest import ingest_requests
+from compare.traffic.logs.options import LogOptions
 
 NAMES = ["a", "b", "a.b", "a.b.c", "b.a", ".a", "a.", "é", "\udcff", ""]
 LOG = JsonLog.from_head(Source("log", None, b"{}\n"), ["{}"], 0, Layout())
