@@ -80,6 +80,8 @@ class Inspection:
     def _doubt(self) -> str:
         """The question whether a column has durations at all."""
         duration = self.guesses.get("duration", "")
+        if self.made is not None and self.made.has_address:
+            return "The key is the first address in each line. Is it the one that may fall idle?"
         if self.made is not None and not self.made.is_certain:
             behind = f"behind {self.made.said!r}" if self.made.said else "with a unit"
             return f"The durations are the numbers {behind}. Are these the times of requests?"
@@ -122,7 +124,7 @@ def inspect(name: str, layout: Layout) -> Inspection:
         made = made_pattern(error.lines)
         if made is None:
             raise
-        if not made.has_duration:
+        if not (made.has_duration or made.has_address):
             # What it is about is not known, so nobody should paste this without a look at it.
             raise LogError(
                 f"{error.what}; if this pattern says what a line is, finish it: wheelwork ingest"
