@@ -1,6 +1,5 @@
 """The interface of all formats of logs."""
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -242,8 +241,9 @@ def head_lines(source: Source) -> list[str]:
         raise LogError(
             f"{source.name} is compressed UTF-16; convert it to UTF-8, for example with iconv"
         )
-    # Python's splitlines has more line ends.
-    lines = re.split("\r\n|\n|\r", plain_head(source).decode(errors="replace"))
+    # Python's splitlines has more line ends, and a regular expression takes ten times as long.
+    text = plain_head(source).decode(errors="replace")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if b"\0" in source.head:
         damaged = [number for number, line in enumerate(lines) if "\0" in line]
         if 2 * len(damaged) >= sum(map(bool, lines)):
