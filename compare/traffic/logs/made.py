@@ -118,7 +118,8 @@ def made_pattern(lines: Sequence[str]) -> Made | None:
         re.search(best.before, line[end:]) is not None and re.match(pattern, line) is None
         for line, end in dated
     )
-    return Made(pattern, True, False, is_certain, best.said, sum(missed) if best.said else 0)
+    said, gaps = best.said, sum(missed) if best.said else 0
+    return Made(pattern, True, is_certain=is_certain, said=said, missed=gaps)
 
 
 def _time(lines: Sequence[str], pattern: str) -> str | None:

@@ -4,7 +4,7 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from compare.traffic.logs.blocks import Block, Source
@@ -153,6 +153,7 @@ ROWS = (
 )
 
 
+@settings(max_examples=40)  # of two ingestions; most have each kind of row
 @given(st.lists(st.sampled_from(ROWS), max_size=30))
 def test_a_trace_and_its_rejects_are_the_same_without_compiled_code(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("log")
