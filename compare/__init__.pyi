@@ -1,9 +1,9 @@
 # The public names. `__init__.py` reads them from this file, and so do type checkers.
 
 from .spark.session import spark_session as spark_session
-from .traffic.logs.ingest import LogOptions as LogOptions
 from .traffic.logs.ingest import ingest_requests as ingest_requests
 from .traffic.logs.ingest import ingest_touches as ingest_touches
+from .traffic.logs.options import LogOptions as LogOptions
 from .traffic.recording import finish as finish
 from .traffic.recording import record as record
 from .traffic.recording import record_program as record_program

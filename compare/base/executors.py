@@ -1,13 +1,11 @@
-"""Executors apply a function to a table of tasks: on threads of this process, or on Spark."""
+"""Work in parts, on threads of this process."""
 
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import Any, Protocol, TypeVar
-
-import pyarrow as pa
+from typing import TypeVar
 
 from compare.base.versions import versions
 
@@ -15,13 +13,10 @@ Part = TypeVar("Part")
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 Stopping = Callable[[], bool]
-Function = Callable[[pa.RecordBatch, Stopping], Iterable[pa.RecordBatch]]
-"""Turn a batch of tasks into batches of results. A long task regularly asks whether to stop; if so,
+Work = Callable[[int, Stopping], Result]
+"""Compute the result of a part, given its number. Long work regularly asks whether to stop; if so,
 it raises `Stopped`.
 """
-
-Work = Callable[[int, Stopping], Result]
-"""Compute the result of a part, given its number; as for a Function."""
 
 
 class Stopped(Exception):  # not an error: something else has failed before
@@ -41,36 +36,6 @@ def until_stopping(pieces: Iterable[Piece], stopping: Stopping) -> Iterator[Piec
         yield piece
 
 
-class Executor(Protocol):
-    """Runs tasks side by side."""
-
-    @property
-    def workers(self) -> int:
-        """The number of tasks that can run at a time, or a higher number."""
-
-    @property
-    def made_by(self) -> Mapping[str, Any]:
-        """The entry `made_by` of a manifest: executor, master and versions."""
-
-    def map(
-        self, tasks: pa.Table, function: Function, schema: pa.Schema, description: str
-    ) -> pa.Table:
-        """Apply a function to all tasks, the rows of a table, and return its rows in any order.
-
-        The function gets batches of one or more tasks and returns batches of the schema. It may run
-        in another process, so it must not depend on the state of this one. The description is for
-        people who watch the executor.
-
-        Raises the exception of the function or, from another process, an error with its message.
-        """
-
-    def tasks(self) -> tuple[int, int]:
-        """The number of tasks of the current run that have ended, and of all its tasks."""
-
-    def send_module(self, file: str) -> None:
-        """Make a Python file importable where the parts run."""
-
-
 class Threads:
     """Runs parts on threads of this process. Compiled code and Arrow release the GIL."""
 
@@ -78,18 +43,6 @@ class Threads:
         self.workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         self.made_by = {"executor": "threads", "master": None, "versions": versions()}
         self._ended = self._parts = 0
-
-    def map(
-        self, tasks: pa.Table, function: Function, schema: pa.Schema, description: str
-    ) -> pa.Table:
-        """See `Executor.map` and `run`."""
-        batches = tasks.to_batches(max_chunksize=1)
-
-        def work(task: int, stopping: Stopping) -> list[pa.RecordBatch]:
-            return list(function(batches[task], stopping))
-
-        results = self.run(len(batches), work)
-        return pa.Table.from_batches((batch for result in results for batch in result), schema)
 
     def run(self, parts: int, work: Work[Result]) -> list[Result]:
         """The results of `work` for the parts in [0, parts), in order.

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import platform
+from functools import cache
 
 DISTRIBUTION = "wheelwork"
 _PACKAGES = ("numba", "numpy", "pyarrow", DISTRIBUTION)
@@ -12,6 +13,7 @@ def versions() -> dict[str, str | None]:
     return {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES}
 
 
+@cache
 def _version(name: str) -> str | None:
     try:
         return importlib.metadata.version(name)

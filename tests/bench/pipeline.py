@@ -35,7 +35,8 @@ from compare.base.arguments import count
 from compare.base.datasets import part_name, write_part
 from compare.cli.commands.summarise import sheet_of
 from compare.spark.session import spark_session
-from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
+from compare.traffic.logs.ingest import ingest_requests, ingest_touches
+from compare.traffic.logs.options import LogOptions
 from compare.traffic.tapes.blocks import BLOCKS, blocks_of
 from compare.traffic.tapes.tape import Tape, part
 from compare.traffic.tapes.trace import Trace, open_trace

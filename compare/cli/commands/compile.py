@@ -18,7 +18,8 @@ def compile() -> None:  # the name of the command
     error if it cannot be written there.
     Without this command, code is compiled when it is first used.
     """
-    from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
+    from compare.traffic.logs.ingest import ingest_requests, ingest_touches
+    from compare.traffic.logs.options import LogOptions
     from compare.trial.bench.comparison import ALL_TAILS, Comparison
     from compare.trial.bench.run import run_comparison
     from compare.trial.oracle.deliveries import compile_first_fault

@@ -187,7 +187,8 @@ def ingest_log(kind: str, given: Mapping[str, Any]) -> "Trace":
     from compare.base.arrow import leave_out_pandas
 
     leave_out_pandas()
-    from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
+    from compare.traffic.logs.ingest import ingest_requests, ingest_touches
+    from compare.traffic.logs.options import LogOptions
 
     known = {field.name for field in fields(LogOptions)}
     settings = LogOptions(**{name: value for name, value in given.items() if name in known})

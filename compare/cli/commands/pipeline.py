@@ -280,7 +280,8 @@ class _Stages:
         return trace
 
     def _ingested(self, place: str, asked: Mapping[str, Any], given: Mapping[str, Any]) -> "Trace":
-        from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
+        from compare.traffic.logs.ingest import ingest_requests, ingest_touches
+        from compare.traffic.logs.options import LogOptions
 
         kinds: dict[str, Callable[..., Ingested]]
         kinds = {"requests": ingest_requests, "touches": ingest_touches}

@@ -191,7 +191,8 @@ def head_of(name: str, file: Any) -> tuple[Source, Any]:
 
 def _encoding(head: bytes) -> str:
     """Latin-1 if that is plain: letters beyond ASCII, and none of them is one of UTF-8."""
-    return "utf-8" if _UTF_8.search(head) or not _LATIN_1.search(head) else "latin-1"
+    is_utf8 = head.isascii() or _UTF_8.search(head) or not _LATIN_1.search(head)
+    return "utf-8" if is_utf8 else "latin-1"
 
 
 def opened(name: str) -> Any:

@@ -68,6 +68,7 @@ _LEVELS = {"level", "severity", "levelname", "lvl", "loglevel", "log.level"}
 _DOCUMENTED, _NAMED, _INSIDE, _WORD, _VALUES = 4.0, 3.0, 2.0, 1.0, 0.0
 """Scores; a less likely name has up to 1 less."""
 NGINX, APACHE = "as $request_time of nginx", "as %D or %T of Apache"
+BOTH = "as %T/%D of Apache"
 TRAEFIK, WITH_UNIT = "as in Traefik's log", "each value has its unit"
 """Reasons of fields without a name."""
 _REQUEST_TIME = r"[0-9]+\.[0-9]{3,9}"
@@ -114,7 +115,8 @@ def choose(log: Log, sample: Sample, known: Known | None) -> Roles:
 
     times = _times(log, sample, known, columns)
     if known is not None:
-        given = {"duration": known.duration, "end": known.end, "where": known.where}
+        where = known.where if known.where.partition(" ")[0] in columns else ""
+        given = {"duration": known.duration, "end": known.end, "where": where}
         given["time_format"] = known.time_format
         roles |= {role: value for role, value in given.items() if value}
     take("time", times)
@@ -150,7 +152,7 @@ def start_or_end(log: Log, known: Known | None, time: str, reason: str) -> str:
     the start and others the end.
     """
     if log.format == "access":
-        return "start" if reason in (APACHE, TRAEFIK) else "end"
+        return "start" if reason in (APACHE, BOTH, TRAEFIK) else "end"
     if known is not None and time in known.times:
         return known.times[time]
     words = _words(time)
@@ -227,6 +229,9 @@ def _extras(sample: Sample, columns: Sequence[str]) -> list[Candidate]:
             texts = list(present(sample[column]))
             numbers = [text for text in texts if re.fullmatch(NUMBER, text)]
             lengths = [text for text in texts if re.fullmatch(_LENGTH, text)]
+            pairs = [text for text in texts if "/" in text]
+            if pairs and 10 * len(pairs) >= 9 * len(texts) and _are_durations(pairs):
+                found.append(Candidate(column, _WORD, BOTH))
             if len(lengths) > len(numbers):
                 reason = TRAEFIK if EXTRAS.index(column) == _TRAEFIK_PLACE else WITH_UNIT
                 found.append(Candidate(column, _WORD, reason))
@@ -374,6 +379,11 @@ def _may_be_duration(log: Log, sample: Sample, column: str) -> bool:
     """Return whether a column has a duration, or no values."""
     read = read_durations(as_bytes(sample.get(column, ())), "s", "s", log.point, compiled=False)
     return bool((read.flags & ABSENT > 0).all() or (read.flags & VALID > 0).any())
+
+
+def _are_durations(texts: Sequence[str]) -> bool:
+    read = read_durations(as_bytes(texts), "s", "s", compiled=False)
+    return bool((read.flags & VALID > 0).all())
 
 
 def _looks_like_time(log: Log, texts: Sequence[str | None]) -> bool:

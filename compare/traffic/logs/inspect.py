@@ -3,17 +3,13 @@
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from itertools import chain, islice
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from compare.traffic.logs.blocks import LogError, expand
 from compare.traffic.logs.columns import (
@@ -27,6 +23,7 @@ from compare.traffic.logs.columns import (
     present,
     start_or_end,
 )
+from compare.traffic.logs.first_times import SAMPLE, first_second, texts_of, year_of_file
 from compare.traffic.logs.formats.base import Layout, Log, head_lines
 from compare.traffic.logs.formats.patterns import EXTRAS, REST
 from compare.traffic.logs.known import Known, known_format, split_unit, unit_in_name
@@ -36,21 +33,15 @@ from compare.traffic.logs.numbers import (
     ONE,
     VALID,
     Numbers,
-    first_in_year,
-    has_day,
     lacks_year,
-    moment_in,
     read_durations,
     read_times,
-    with_value,
 )
 from compare.traffic.logs.opening import ANY, UnknownFormatError, open_log
 from compare.traffic.logs.time_formats import NUMBER, guess_form
 from compare.traffic.tapes.units import EXPONENTS
 from timers.arrays import Bools
 
-SAMPLE = 1000
-"""The number of values of a column to look at."""
 EXAMPLE_TIMEOUT = 5
 """Seconds; the timeout in the commands."""
 
@@ -89,6 +80,8 @@ class Inspection:
     def _doubt(self) -> str:
         """The question whether a column has durations at all."""
         duration = self.guesses.get("duration", "")
+        if self.made is not None and self.made.has_address:
+            return "The key is the first address in each line. Is it the one that may fall idle?"
         if self.made is not None and not self.made.is_certain:
             behind = f"behind {self.made.said!r}" if self.made.said else "with a unit"
             return f"The durations are the numbers {behind}. Are these the times of requests?"
@@ -122,36 +115,6 @@ class Inspection:
         return tuple(texts)
 
 
-def values(log: Log, column: str) -> Iterator[str]:
-    """The values of a column at the beginning of a file."""
-    for block in chain(log.beginning(), () if log.source.stream else log.blocks()):
-        for records in log.read(block, {"time": column}):
-            texts = records.texts["time"]
-            for first in range(0, len(texts), SAMPLE):  # most callers take no more
-                yield from filter(None, _texts(texts[first : first + SAMPLE]))
-
-
-def first_second(log: Log, column: str, form: str) -> int:
-    """The first time without a year, in seconds since the year began, as if it were 2000; or 0."""
-    for text in islice(values(log, column), SAMPLE):
-        second = first_in_year(pa.array([text.encode()]), form)
-        if second is not None:
-            return second
-    return 0
-
-
-def year_of_file(log: Log, second: int) -> int | None:
-    """The last year in which a time is before the modification of a file; None without a file."""
-    if log.source.stream is not None or not Path(log.name).is_file():
-        return None
-    # Its clocks may be ahead of UTC.
-    end = datetime.fromtimestamp(Path(log.name).stat().st_mtime, UTC) + timedelta(days=1)
-    for year in range(end.year, end.year - 9, -1):  # eight may lie between two leap days
-        if has_day(year, second) and moment_in(year, second) < end.replace(tzinfo=None):
-            return year
-    return None
-
-
 def inspect(name: str, layout: Layout) -> Inspection:
     """Look at the beginning of the first file of a log. Raises LogError."""
     file = expand([name])[0]
@@ -161,7 +124,7 @@ def inspect(name: str, layout: Layout) -> Inspection:
         made = made_pattern(error.lines)
         if made is None:
             raise
-        if not made.has_duration:
+        if not (made.has_duration or made.has_address):
             # What it is about is not known, so nobody should paste this without a look at it.
             raise LogError(
                 f"{error.what}; if this pattern says what a line is, finish it: wheelwork ingest"
@@ -253,15 +216,11 @@ def _sample(log: Log) -> dict[str, list[str | None]]:
         for group in [[name] for name in names] if log.record == "row" else [names + rest]:
             with suppress(LogError):
                 texts = next(log.read(block, {f"column {name}": name for name in group})).texts
-                sample |= {name: _texts(texts[f"column {name}"][:SAMPLE]) for name in group}
+                sample |= {name: texts_of(texts[f"column {name}"][:SAMPLE]) for name in group}
     if {"date", "time"} <= sample.keys():
         both = zip(sample["date"], sample["time"], strict=False)
         sample["date,time"] = [date and time and f"{date} {time}" for date, time in both]
     return sample
-
-
-def _texts(column: pa.Array) -> list[str | None]:
-    return [text and text.decode(errors="replace") for text in with_value(column).to_pylist()]
 
 
 def _finest(sample: Sample, guesses: Mapping[str, str], form: str | None, point: str) -> str:

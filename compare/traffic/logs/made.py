@@ -54,6 +54,9 @@ _CERTAIN = 1.04
 _INSIDE = (r"^[^ ]+ std(?:out|err) F ", r'^\{"log": ?"')
 """Patterns of what CRI and Docker write before a line."""
 _DOCKER_TIME = r'"time": ?"(?P<time>[^"]+)"'
+_ADDRESS = r"\b(?P<key>(?:[0-9]{1,3}\.){3}[0-9]{1,3})\b"
+_MOST = 0.9
+"""The share of the lines that have an address, if it is the key."""
 
 
 class Made(NamedTuple):
@@ -61,6 +64,7 @@ class Made(NamedTuple):
 
     pattern: str
     has_duration: bool  # else it has a key
+    has_address: bool = False  # the first one in a line, as the key
     is_certain: bool = True  # whether the duration can hardly be something else
     said: str = ""  # the text before the first duration
     missed: int = 0  # lines that have that text, and no duration behind it
@@ -77,7 +81,7 @@ class _Found(NamedTuple):
 def made_pattern(lines: Sequence[str]) -> Made | None:
     """The pattern of the time and the duration of the lines, or None if they have no times.
 
-    Without a duration, the word behind the time is the key.
+    Without a duration, the key is the first address behind the time, or else the word there.
     """
     lines = [line[:LONGEST] for line in lines[:LOOKED] if line.strip()]
     time = next(filter(None, (_time(lines, pattern) for pattern in TIMES)), None)
@@ -98,8 +102,13 @@ def made_pattern(lines: Sequence[str]) -> Made | None:
         for one, texts in found.items()
         if one.rank < _CERTAIN or len(texts) < _FEW or len(set(texts)) > 1
     }
+    if not likely and behind:
+        return None
     if not likely:
-        return None if behind else Made(rf"{time}[\] ]*(?P<key>[^ ]+)", False)
+        addresses = [match[1] for line, end in dated if (match := re.search(_ADDRESS, line[end:]))]
+        if len(addresses) >= _MOST * len(dated) and len(set(addresses)) > 1:
+            return Made(rf"{time}.*?{_ADDRESS}", False, has_address=True)
+        return Made(rf"{time}[\] ]*(?P<key>[^ ]+)", False)
     best = min(likely, key=lambda one: (one.rank, -likely[one]))
     values = {one.value for one in likely if one.before == best.before}
     value = best.value if len(values) == 1 else f"{_ANY}(?: ?[a-zµμ]+)?"
@@ -109,7 +118,8 @@ def made_pattern(lines: Sequence[str]) -> Made | None:
         re.search(best.before, line[end:]) is not None and re.match(pattern, line) is None
         for line, end in dated
     )
-    return Made(pattern, True, is_certain, best.said, sum(missed) if best.said else 0)
+    said, gaps = best.said, sum(missed) if best.said else 0
+    return Made(pattern, True, is_certain=is_certain, said=said, missed=gaps)
 
 
 def _time(lines: Sequence[str], pattern: str) -> str | None:

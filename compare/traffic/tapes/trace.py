@@ -310,7 +310,7 @@ class UnfinishedTrace:
     directory: Path
     unit: str
     source: dict[str, Any]
-    made_by: Mapping[str, Any] | None = None  # see `compare.base.executors.Executor.made_by`
+    made_by: Mapping[str, Any] | None = None  # see `compare.base.stages.Engine.made_by`
     run: str = field(default_factory=lambda: f"run-{uuid.uuid4().hex}")
 
     def __post_init__(self) -> None:

@@ -275,7 +275,7 @@ def test_each_option_is_handed_on_as_its_own_argument(
     said, monkeypatch, line, target, given, named
 ):
     if "ingest" in line:
-        from compare.traffic.logs.ingest import LogOptions
+        from compare.traffic.logs.options import LogOptions
 
         given = (("log.csv",), "o", LogOptions(**given))
     elif target == GENERATE:

@@ -8,8 +8,8 @@ import pytest
 
 from compare.cli.main import main
 from compare.cli.printing import plain
-from compare.traffic.logs.ingest import LogOptions
 from compare.traffic.logs.inspect import Inspection
+from compare.traffic.logs.options import LogOptions
 from compare.traffic.tapes.tape import Tape
 from compare.traffic.tapes.trace import open_trace, write_trace
 from compare.trial.bench.comparison import QUICK_TAILS, Comparison

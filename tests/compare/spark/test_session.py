@@ -17,7 +17,8 @@ from compare.spark import session as module
 from compare.spark.failures import PipelineError, plain_failures
 from compare.spark.java import java_environment, wrapper_home
 from compare.spark.session import spark_session
-from compare.traffic.logs.ingest import LogOptions, ingest_requests
+from compare.traffic.logs.ingest import ingest_requests
+from compare.traffic.logs.options import LogOptions
 from tests.compare import made_logs as logs
 from tests.words import one_line
 from timers import TimerError

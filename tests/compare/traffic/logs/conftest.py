@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
+from compare.traffic.logs.ingest import ingest_requests, ingest_touches
+from compare.traffic.logs.options import LogOptions
 
 SAMPLES = Path(__file__).with_name("samples")
 

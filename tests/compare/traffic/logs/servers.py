@@ -1,5 +1,6 @@
 """More logs of 40 requests, in layouts of servers that nobody had tried; see `kinds.py`."""
 
+import json
 from typing import Any
 
 from tests.compare.traffic.logs.kinds import (
@@ -165,6 +166,18 @@ def _in_parts(r: Request) -> str:
     )
 
 
+def _apache_both(r: Request) -> str:
+    return f"{r.took // S}/{r.took // US}"
+
+
+def _docker_in_parts(r: Request) -> str:
+    text = f"ts={iso(r.end)} level=info path=/a duration={r.took // MS}ms\n"
+    parts = (text[:30], text[30:])
+    return "\n".join(
+        json.dumps({"log": part, "stream": "stdout", "time": iso(r.end, 9)}) for part in parts
+    )
+
+
 SERVERS = (
     Kind("HAProxy, TCP", _haproxy_tcp, logged="start"),
     Kind("Rails, lograge", _lograge, US, 10 * US),
@@ -211,4 +224,16 @@ SERVERS = (
     Kind("hclog", _hclog, MS, 1),
     Kind("etcd", _etcd, US, 1),
     Kind("CRI, lines in parts", _in_parts),
+    Kind("Docker, lines in parts", _docker_in_parts),
+    Kind("Apache, %T/%D", lambda r: f"{_access(r, r.start)} {_apache_both(r)}", S, US, "start"),
+    Kind(
+        "Apache, **%T/%D**",
+        lambda r: (
+            f"{r.client} - - {_at(r.start, '[%d/%b/%Y:%H:%M:%S')} +0000] {_get(r)} 200 5"
+            f' **{_apache_both(r)}** "-" "curl/8"'
+        ),
+        S,
+        US,
+        "start",
+    ),
 )

@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 from compare.traffic.logs.formats import arrow
-from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
+from compare.traffic.logs.ingest import ingest_requests, ingest_touches
+from compare.traffic.logs.options import IngestError, LogOptions
 from compare.traffic.tapes.trace import open_trace
 from tests.compare.made_logs import rows_of
 from timers import TimerError

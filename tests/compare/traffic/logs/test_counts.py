@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from compare.traffic.logs import pairs
-from compare.traffic.logs.ingest import LogOptions, ingest_requests, ingest_touches
+from compare.traffic.logs.ingest import ingest_requests, ingest_touches
+from compare.traffic.logs.options import LogOptions
 from compare.traffic.tapes.description import TIMEOUTS
 from compare.traffic.tapes.units import parse_duration
 

@@ -22,12 +22,7 @@ from tests.compare.traffic.logs.servers import SERVERS
 
 ALL_KINDS = KINDS + SERVERS
 RIGHT, SAID, REFUSED, SILENT = "right", "wrong, and said", "refused", "wrong in silence"
-SHORT = {
-    "MySQL, error log": REFUSED,
-    # Nothing in a line tells which word is the key.
-    "Django, runserver": REFUSED,
-    "BIND, queries": REFUSED,
-}
+SHORT = {"Django, runserver": REFUSED}  # nothing in a line tells which word is the key
 """Kinds that are not right at the first paste."""
 
 

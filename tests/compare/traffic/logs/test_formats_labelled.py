@@ -8,6 +8,7 @@ import pytest
 from compare.traffic.logs import blocks
 from compare.traffic.logs.blocks import LogError
 from compare.traffic.logs.formats.base import Layout
+from compare.traffic.logs.formats.patterns import LINES
 from compare.traffic.logs.opening import ANY, open_log
 from tests.compare.traffic.logs.kinds import KINDS
 from tests.compare.traffic.logs.records import records, written
@@ -138,18 +139,64 @@ def test_values_in_latin_1_are_decoded(path):
         assert [row[-1] for row in records(path, ("ts", name), block=20)] == [text]
 
 
-@pytest.mark.parametrize("block", [30, 100, 1 << 20])
-def test_long_lines_in_parts(path, block):
+def cri(stream, text, *, more=False):
+    return f"2024-05-01T10:00:00.1Z {stream} {'P' if more else 'F'} {text}\n"
+
+
+def docker(stream, text, *, more=False):
+    line = {"log": text if more else f"{text}\n", "stream": stream, "time": "2024-05-01T"}
+    return json.dumps(line, separators=(",", ":")) + "\n"
+
+
+@pytest.mark.parametrize("block", [30, 150, 1 << 20])
+@pytest.mark.parametrize("around", [cri, docker])
+def test_long_lines_in_parts(path, block, around):
     """Two streams, whose parts may stand between each other."""
-    cri = "2024-05-01T10:00:00.1Z {} {} {}\n".format
     lines = [
-        cri("stdout", "F", "ts=1 took=1ms a=b"),
-        *(cri("stdout", "P", "ts=2 "), cri("stderr", "P", "ts=3 to")),
-        *(cri("stdout", "P", "took=2ms"), cri("stderr", "F", "ok=3ms"), cri("stdout", "F", " a=b")),
-        cri("stdout", "F", "ts=4 took=4ms"),
+        around("stdout", "ts=1 took=1ms a=b"),
+        *(around("stdout", "ts=2 ", more=True), around("stderr", "ts=3 to", more=True)),
+        around("stdout", 'a="\\\\n" ', more=True),
+        *(around("stdout", "took=2ms"), around("stderr", "ok=3ms"), around("stdout", " a=b")),
+        around("stdout", "ts=4 took=4ms"),
     ]
     written(path, "".join(lines).encode())
     found = [row[:4] for row in records(path, ("ts", "took"), block=block)]
-    took = [(1, 1), (5, 3), (6, 2), (7, 4)]
-    assert found == [(line, False, str(ts), f"{ts}ms") for line, ts in took]
+    took = [(1, 1), (5, 2), (6, 3), (8, 4)]
+    assert [row for row in found if row[0] != 7] == [
+        (line, False, str(ts), f"{ts}ms") for line, ts in took
+    ]
     assert not open_log(str(path)).divisible
+    # What is cut off is not lost, in whatever state it is.
+    path.write_text("".join([*lines, *lines[1:3]]))
+    cut_off = [row for row in records(path, ("ts", "took"), block=block) if row[0] > 8]
+    assert [row[0] for row in cut_off] == [9, 10]
+    assert [row[1] for row in cut_off] == [around == cri] * 2
+
+
+def test_a_part_behind_the_head_is_damaged_in_docker_too(path, monkeypatch):
+    whole = [docker("stdout", f"ts={k} took={k}ms") for k in range(3)]
+    written(path, "".join([*whole, docker("stdout", "ts=3 ", more=True), whole[0]]).encode())
+    monkeypatch.setattr(blocks, "HEAD_BYTES", len("".join(whole)))
+    assert open_log(str(path)).source.envelope == "Docker"
+    assert [row[1] for row in records(path, ("ts",))] == [False] * 3 + [True, False]
+
+
+def test_lines_of_docker_without_line_ends(path):
+    written(path, "".join(docker("stdout", f"ts={k} a=b", more=True) for k in range(3)).encode())
+    assert open_log(str(path)).source.envelope == "Docker, without line ends"
+    assert [row[2] for row in records(path, ("ts",))] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("around", [cri, docker])
+@pytest.mark.parametrize("name", LINES)
+def test_a_line_of_any_format_may_be_in_an_envelope(path, name, around):
+    line = LINES[name]
+    example = line.example.replace(" # ", "\n# ") if line.joins else line.example
+    parts = example.split("\n")
+    found = []
+    for lines in (parts, [around("stdout", part).rstrip("\n") for part in parts]):
+        written(path, "\n".join([*lines, *lines, ""]).encode())
+        assert open_log(str(path)).format == name
+        found.append(records(path, line.columns))
+    assert found[0] == found[1] and not any(row[1] for row in found[0])
+    assert open_log(str(path)).source.envelope == {cri: "CRI", docker: "Docker"}[around]

@@ -183,7 +183,7 @@ CSV = {"time": "ts", "duration": "rtt", "timeout": "3s", "unit": "us", "shards":
 def far(both, monkeypatch, tmp_path):
     """Ingest files here, and as if only Spark could reach them."""
     monkeypatch.setattr("compare.traffic.logs.ingest.is_readable", lambda name: "://" not in name)
-    monkeypatch.setattr("compare.traffic.logs.on_spark.WHOLE", 0)  # splits, as of large files
+    monkeypatch.setattr("compare.traffic.logs.spark_rows.WHOLE", 0)  # splits, as of large files
 
     def ingest(pattern, **meant):
         return both(f"{tmp_path}/{pattern}", f"file://{tmp_path}/{pattern}", **meant)

@@ -1,16 +1,78 @@
 """Recorded and made logs become the tapes that they should, however they are split."""
 
+import gzip
 import random
 
 import pytest
 
 from compare.traffic.logs import blocks, job, shards, sorting
 from compare.traffic.logs import requests as requests_module
-from compare.traffic.logs.ingest import IngestError
+from compare.traffic.logs.options import IngestError
 from compare.traffic.tapes.tape import joined
 from compare.traffic.tapes.trace import open_trace
 from tests.compare import made_logs as logs
 from tests.compare.traffic.logs.hostile import IDS, REQUESTS, TOUCHES, files, hostile
+
+# ---- logs in the forms of the recorded ones, whose figures plain integers give
+
+
+def dns_queries(path):
+    """Write queries in no order; return the start and the time to the answer of each, in us."""
+    rng, rows = random.Random(3), []
+    for _ in range(3000):
+        near, usual = rng.randrange(49_990, 50_011), rng.randrange(7_000_000)
+        took = rng.choice([None, near, usual, rng.randrange(100_000), 5_000_000])
+        rows.append((1_521_911_720_000_000 + rng.randrange(900_000_000), took))
+    lines = [
+        f"{start // 10**6}.{start % 10**6:06}\tC{number}\t10.47.1.{number % 250}\t"
+        + ("-" if took is None else f"{took // 10**6}.{took % 10**6:06}")
+        for number, (start, took) in enumerate(rows)
+    ]
+    header = f"{logs.ZEEK_HEADER}#fields\tts\tuid\tid.orig_h\trtt\n"
+    path.write_bytes(gzip.compress(f"{header}{chr(10).join(lines)}\n#close\t2018\n".encode()))
+    return rows
+
+
+@pytest.mark.parametrize("unit", ["us", "ms"])
+@pytest.mark.parametrize("timeout", [50, 200, 1000, 5000])
+def test_made_dns_queries_that_time_out(requests, tmp_path, unit, timeout):
+    rows = dns_queries(tmp_path / "log.gz")
+    done = requests(tmp_path / "log.gz", timeout=f"{timeout}ms", unit=unit)
+    scale, limit = (1, 1000 * timeout) if unit == "us" else (1000, timeout)
+    waits = [took and (start + took) // scale - start // scale for start, took in rows]
+    late = sum(wait is not None and wait >= limit for wait in waits)
+    fired = waits.count(None) + late
+    assert (done.rows, done.unreadable) == (3000, 0)
+    assert logs.outcome(done.trace.load()) == (3000, 0, fired)
+    found = done.trace.description
+    assert (found.late, found.timed_out + found.pending) == (late, fired)
+
+
+@pytest.mark.parametrize("idle", [30, 60])
+def test_made_clients_that_fall_idle(touches, tmp_path, idle):
+    """Some gaps are exactly as long as the idle period; one user agent is not terminated."""
+    rng, second, rows = random.Random(4), 0, []
+    for number in range(2000):
+        second += rng.choice([0, 0, 1, 2])
+        rows.append((second, f"10.{number // 200}.0.{rng.choice([1, 2, 3, rng.randrange(200)])}"))
+    rows += [(second + 1000, "10.9.9.9"), (second + 1030, "10.9.9.9"), (second + 1090, "10.9.9.9")]
+    rng.shuffle(rows)
+    lines = [
+        f"{client} - - [17/May/2015:{10 + second // 3600}:{second // 60 % 60:02}:{second % 60:02}"
+        ' +0000] "GET / HTTP/1.1" 200 5 "-" "curl"'
+        for second, client in rows
+    ]
+    lines[7] = lines[7].removesuffix('"')
+    (tmp_path / "log").write_text("\n".join(lines))
+    last, expiries = {}, len({client for _, client in rows})
+    for second, client in sorted(rows):
+        expiries += second - last.get(client, second) >= idle
+        last[client] = second
+    done = touches(tmp_path / "log", idle=f"{idle}s", time="time", unit="ms")
+    assert (done.rows, done.unreadable) == (2003, 0)
+    assert logs.outcome(done.trace.load()) == (expiries, 2003 - expiries, expiries)
+    assert done.trace.shards[0].id_space < len(last)
+
 
 # ---- the recorded logs
 

@@ -11,7 +11,7 @@ import pytest
 from compare.traffic.logs import blocks
 from compare.traffic.logs.blocks import LogError, file_blocks, load, open_source
 from compare.traffic.logs.formats import FORMATS
-from compare.traffic.logs.ingest import IngestError
+from compare.traffic.logs.options import IngestError
 from compare.traffic.tapes.trace import TraceError, open_trace
 from tests.compare import made_logs as logs
 from tests.words import one_line

@@ -6,7 +6,7 @@ import pytest
 
 from compare.traffic.logs import blocks
 from compare.traffic.logs.blocks import LogError
-from compare.traffic.logs.ingest import IngestError
+from compare.traffic.logs.options import IngestError
 from compare.traffic.tapes.tape import CANCEL, START
 from tests.compare import made_logs as logs
 from tests.compare.made_logs import tape_rows

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compare.traffic.logs.ingest import IngestError
+from compare.traffic.logs.options import IngestError
 from compare.traffic.logs.rows import fingerprints
 from compare.traffic.tapes.tape import joined
 from tests.compare import made_logs as logs

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compare.traffic.logs import blocks
-from compare.traffic.logs.ingest import IngestError, LogOptions
+from compare.traffic.logs.options import IngestError, LogOptions
 from tests.compare import made_logs as logs
 from tests.compare.made_logs import rejected
 from tests.words import one_line
@@ -61,7 +61,8 @@ def test_memory_does_not_grow_with_a_line(tmp_path, data):
         file.writelines([b"ts,rtt\n1,1\n", *HURTING[data](), b"\n2,1\n"])
     program = f"""
 import resource
-from compare.traffic.logs.ingest import LogOptions, ingest_requests
+from compare.traffic.logs.ingest import ingest_requests
+from compare.traffic.logs.options import LogOptions
 log, out, options = {str(log)!r}, {str(tmp_path / "t")!r}, LogOptions("ts")
 done = ingest_requests(log, out, options, duration="rtt", timeout="5s")
 print(done.rows, done.unreadable, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compare.traffic.logs.ingest import IngestError, LogOptions
 from compare.traffic.logs.inspect import inspect
 from compare.traffic.logs.opening import ANY
+from compare.traffic.logs.options import IngestError, LogOptions
 from compare.traffic.tapes.tape import CANCEL, START
 from tests.compare import made_logs as logs
 from tests.compare.made_logs import tape_rows

@@ -13,6 +13,7 @@ from compare.cli.main import main
 from compare.traffic.logs.formats.base import Layout
 from compare.traffic.logs.inspect import inspect, unit_in_name
 from compare.traffic.logs.opening import ANY
+from compare.traffic.tapes.trace import open_trace
 
 SAMPLES = Path(__file__).with_name("samples")
 MS = {"duration_unit": "ms"}
@@ -140,6 +141,26 @@ def test_units_in_names():
     names |= {"took/ms": "ms", "elapsed msecs": "ms", "msec": None, "Dauer (Sekunden)": "s"}
     names |= {"ts": None, "s": None, "status": None, "items": None, "rtt-ns": "ns", "": None}
     assert {name: unit_in_name(name) for name in names} == names
+
+
+@pytest.mark.parametrize(
+    ("addresses", "found"),
+    [(["10.0.0.1", "10.0.0.2"], True), (["10.0.0.1"], False), (["10.0.0.1", "unknown"], False)],
+    ids=["several", "one", "in half of the lines"],
+)
+def test_the_first_address_of_a_line_may_be_its_key(said, addresses, found):
+    """It asks. Of one address there is nothing to tell apart."""
+    peers = [f"{name} (by 9.9.9.9)" if "." in name else name for name in addresses]
+    lines = [f"2024-05-01T10:00:{k:02} peer {peers[k % len(peers)]} said hi\n" for k in range(20)]
+    Path("log").write_text("".join(lines))
+    code, out, error = said("inspect", "log")
+    assert (code == 0) == found
+    assert ("The key is the first address in each line." in out) == found
+    assert ("if this pattern says what a line is, finish it" in error) != found
+    if found:
+        (command,) = out.replace("\\\n", "").split("\n\n")[1:]
+        assert said(*shlex.split(command)[1:])[0] == 0
+        assert open_trace("touches.trace").shards[0].id_space == len(addresses)
 
 
 def test_a_trace_is_described(said):

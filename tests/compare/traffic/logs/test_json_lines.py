@@ -4,7 +4,7 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from compare.traffic.logs.blocks import Block, Source
@@ -12,7 +12,8 @@ from compare.traffic.logs.formats import json as module
 from compare.traffic.logs.formats.base import BOM, Layout
 from compare.traffic.logs.formats.json import JsonLog
 from compare.traffic.logs.formats.json_lines import find_values
-from compare.traffic.logs.ingest import LogOptions, ingest_requests
+from compare.traffic.logs.ingest import ingest_requests
+from compare.traffic.logs.options import LogOptions
 
 NAMES = ["a", "b", "a.b", "a.b.c", "b.a", ".a", "a.", "é", "\udcff", ""]
 LOG = JsonLog.from_head(Source("log", None, b"{}\n"), ["{}"], 0, Layout())
@@ -152,6 +153,7 @@ ROWS = (
 )
 
 
+@settings(max_examples=40)  # of two ingestions; most have each kind of row
 @given(st.lists(st.sampled_from(ROWS), max_size=30))
 def test_a_trace_and_its_rejects_are_the_same_without_compiled_code(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("log")

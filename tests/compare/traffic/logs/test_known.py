@@ -281,6 +281,51 @@ def test_a_command_that_times_most_requests_out_has_a_warning(tmp_path, capsys):
     assert inspect(str(log), ANY).slow == pytest.approx(2 / 3)  # a, c and not b
     log.write_text(f"start,took\n{BASE},1\n{BASE},\n")
     assert inspect(str(log), ANY).warnings == ()
+    # A request without a duration takes for ever, but only if its row has its start.
+    log.write_text(f"start,took\n{BASE},1\n{BASE},\n{BASE},\n")
+    assert inspect(str(log), ANY).slow == pytest.approx(2 / 3)
+    log.write_text(f"end_time,took\n{BASE},1\n{BASE},\n{BASE},6\n")
+    assert inspect(str(log), ANY).slow == pytest.approx(1 / 3)
+
+
+TOLD_TWICE = {
+    "a duration and an end": ("start,took_ms,end", f"{BASE},1500,{BASE + 1}", {"duration"}),
+    "a documented duration": (
+        "request_creation_time,target,target_processing_time,end",
+        f"{BASE},a,1.5,{BASE + 1}",
+        {"duration"},
+    ),
+    "a documented end": (
+        "requestReceivedTimestamp,stageTimestamp,took_ms",
+        f"{BASE},{BASE + 1},1500",
+        {"end"},
+    ),
+    "an id, too": ("ts,took_ms,req,event", f"{BASE},1500,a,start\n{BASE + 1},2,a,end", {"id"}),
+}
+"""A header, rows, and the one option that tells when a request ends."""
+
+
+@pytest.mark.parametrize("case", TOLD_TWICE)
+def test_what_is_told_twice_is_pasted_once(tmp_path, monkeypatch, capsys, case):
+    header, rows, wanted = TOLD_TWICE[case]
+    monkeypatch.chdir(tmp_path)
+    Path("log").write_text(f"{header}\n{rows}\n")
+    assert {"duration", "end", "id"} & inspect("log", ANY).guesses.keys() == wanted
+    assert main(["inspect", "log"]) == 0
+    first = commands(capsys.readouterr().out)[0]
+    assert main(first) == 0, capsys.readouterr().err
+    assert open_trace("requests.trace").description.armed == 1
+
+
+def test_the_rows_of_a_known_format_are_chosen_by_a_column_that_the_log_has(tmp_path):
+    pair = {"time": "requestReceivedTimestamp", "end": "stageTimestamp"}
+    stage = {"where": "stage = ResponseComplete"}
+    for more, wanted in {"": pair, ",stage": pair | stage}.items():
+        log = tmp_path / "log"
+        log.write_text(f"requestReceivedTimestamp,stageTimestamp{more}\n{BASE},{BASE + 1}\n")
+        if more:
+            log.write_text(log.read_text().rstrip() + ",ResponseComplete\n")
+        assert inspect(str(log), ANY).guesses == wanted
 
 
 @pytest.mark.parametrize(

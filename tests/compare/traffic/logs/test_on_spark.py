@@ -13,10 +13,11 @@ import pytest
 
 from compare.cli.main import main
 from compare.spark.session import sql_settings
-from compare.traffic.logs import blocks, on_spark, rows, shards, sorting
+from compare.traffic.logs import blocks, rows, shards, sorting, spark_rows
 from compare.traffic.logs.formats import base
-from compare.traffic.logs.ingest import IngestError, LogOptions, ingest_requests, ingest_touches
+from compare.traffic.logs.ingest import ingest_requests, ingest_touches
 from compare.traffic.logs.opening import open_log
+from compare.traffic.logs.options import IngestError, LogOptions
 from tests.compare import made_logs as logs
 from tests.compare.traffic.logs.documented import COMMANDS
 from tests.compare.traffic.logs.hostile import ENDS, IDS, REQUESTS, TOUCHES, files, hostile
@@ -60,7 +61,7 @@ def both(spark, tmp_path, monkeypatch):
         here = ingest(log, tmp_path / "here", options, **meant)
         monkeypatch.setattr(blocks, "BLOCK", block)
         monkeypatch.setattr(sorting, "_PIECE", 100)
-        monkeypatch.setattr(on_spark, "WHOLE", whole)
+        monkeypatch.setattr(spark_rows, "WHOLE", whole)
         tiny = {"spark.sql.files.maxPartitionBytes": str(block)}
         with sql_settings(spark, tiny):
             there = ingest(log, tmp_path / "there", options, **meant, session=spark)

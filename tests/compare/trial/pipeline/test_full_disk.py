@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compare.traffic.logs.ingest import LogOptions, ingest_requests
+from compare.traffic.logs.ingest import ingest_requests
+from compare.traffic.logs.options import LogOptions
 from compare.traffic.tapes.trace import write_trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.pipeline.generate import generate
