@@ -151,8 +151,9 @@ def _left_out(samples: int) -> int:
     The true median is below the k-th smallest of n samples with the probability that fewer than k
     of n coins show heads.
 
-    >>> [_left_out(n) for n in (1, 5, 7, 8, 11, 13)]
-    [0, 0, 0, 1, 2, 3]
+    >>> [_left_out(n) for n in (1, 5, 7, 8, 11, 13, 2000)]
+    [0, 0, 0, 1, 2, 3, 962]
     """
     ways = accumulate(comb(samples, heads) for heads in range(samples + 1))
-    return max(sum(2 * fewer <= UNSURE * 2.0**samples for fewer in ways) - 1, 0)
+    # Of integers, because a float ends at 2**1024.
+    return max(sum(2 * fewer / (1 << samples) <= UNSURE for fewer in ways) - 1, 0)

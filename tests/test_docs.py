@@ -27,9 +27,15 @@ from timers.registry import names
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
-RUN_ELSEWHERE = ("spark_", "aiohttp_")
-"""By tests/compare/spark/test_examples.py and tests/compare/traffic/recording/test_examples.py."""
-DOCTESTS = [path for path in EXAMPLES if ">>> " in path.read_text() and path.stem != "idle_server"]
+RUN_ELSEWHERE = ("spark_", "aiohttp_", "template_")
+"""By test_examples.py in tests/compare/spark and tests/compare/traffic/recording, and by
+tests/timers/test_added_timer.py.
+"""
+DOCTESTS = [
+    path
+    for path in EXAMPLES
+    if ">>> " in path.read_text() and path.stem not in ("idle_server", "template_scheme")
+]
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 

@@ -54,7 +54,8 @@ class Snapshot(NamedTuple):
     now: int
     rings: tuple[Ring, ...] = ()  #: the lowest level first; unused levels may be missing
     lists: Mapping[str, Timers] = MappingProxyType({})  #: by name, empty lists included
-    heap: Timers | None = None  #: entry k has its children at 2k + 1 and 2k + 2
+    heap: Timers | None = None  #: entry k has its children from arity * k + 1
+    arity: int = 2  #: of the heap: 2 for a binary one
     queue: tuple[Queued, ...] | None = None  #: of buckets, in the order of a heap
 
     def places(self) -> Iterator[tuple[Waiting, dict[str, int | str]]]:

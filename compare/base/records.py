@@ -14,11 +14,19 @@ Place(shard=3, name=None)
 import dataclasses
 import types
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
 Record = TypeVar("Record")
+
+
+@cache
+def _hints_of(record: Any) -> dict[str, Any]:
+    """The types of a record's fields. To evaluate the annotations takes longer than a row."""
+    return get_type_hints(record)
+
 
 _TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
 
@@ -59,7 +67,8 @@ def _plain(value: Any) -> Any:
 
 def record_of(record: type[Record], row: Mapping[str, Any]) -> Record:
     """The record of a row, as `pyarrow.Table.to_pylist` returns it."""
-    hints = get_type_hints(record)
+    kind: Any = record
+    hints = _hints_of(kind)
     return record(**{name: _value(hints[name], value) for name, value in row.items()})
 
 
@@ -78,7 +87,7 @@ def _value(kind: Any, value: Any) -> Any:
 
 
 def _fields(record: Any) -> list[tuple[str, pa.DataType]]:
-    hints = get_type_hints(record)
+    hints = _hints_of(record)
     return [(field.name, arrow_type(hints[field.name])) for field in dataclasses.fields(record)]
 
 

@@ -6,7 +6,7 @@
 
 Each run writes under a directory of its own, and only what a description names is read. So two runs
 never mix, and one that ends early leaves nothing that is seen. A table holds one dataset, and its
-description is a property of it.
+description is a property of it; `table:NAME_OTHER` is a second dataset of `table:NAME`.
 
 Spark alone touches the files.
 """
@@ -73,10 +73,13 @@ class NewRun:
     session: "SparkSession"
     place: str
     replace: bool
+    others: tuple[str, ...] = ()  # names of datasets that the run may have besides the first
     run: str = field(default_factory=lambda: f"run-{uuid.uuid4().hex}")
 
     def dataset(self, name: str) -> str:
         """The path of a dataset."""
+        if name in self.others and self.place.startswith(TABLE):
+            return f"{self.place}_{name}"
         return dataset_path(self.place, self.run, name)
 
     def describe(self, text: str) -> None:
@@ -116,8 +119,9 @@ class NewRun:
     def discard(self, run: str) -> None:
         """Remove the datasets of a run. Through Spark Connect they stay, unseen."""
         if self.place.startswith(TABLE):
-            with suppress(Exception):
-                self.session.sql(f"DROP TABLE IF EXISTS {_quoted(self.place)}").collect()
+            for table in (self.place, *map(self.dataset, self.others)):
+                with suppress(Exception):
+                    self.session.sql(f"DROP TABLE IF EXISTS {_quoted(table)}").collect()
         elif not is_remote(self.session):
             context: Any = self.session.sparkContext
             with suppress(Exception):
@@ -133,6 +137,7 @@ def new_run(
     *,
     force: bool,
     run_of: Callable[[str], str],
+    others: tuple[str, ...] = (),
 ) -> Iterator[NewRun]:
     """Write datasets to a place in the block, which ends with `describe`.
 
@@ -143,10 +148,11 @@ def new_run(
     if existing is not None and not force:
         raise error(f"{place} exists; pass --force (in Python, force=True) to replace it")
     former = None if existing is None else run_of(existing)
-    new = NewRun(session, place, force)
+    new = NewRun(session, place, force, others)
     if place.startswith(TABLE):
-        if existing is None and _is_table(session, place):
-            raise error(f"{place} exists, and is not a table of this package")
+        for table in (place, *map(new.dataset, others)) if existing is None else ():
+            if _is_table(session, table):
+                raise error(f"{table} exists, and is not a table of this package")
         if former is not None:
             new.discard(former)
     try:

@@ -250,7 +250,11 @@ def _start(master: str) -> "SparkSession":
         SparkContext._ensure_initialized(gateway=earlier or _launch(settings))
         # A new Java has the settings, and has let PYSPARK_SUBMIT_ARGS override them.
         builder = SparkSession.builder.config(map=settings if earlier else {})
-        return builder.master(settings["spark.master"]).getOrCreate()
+        session = builder.master(settings["spark.master"]).getOrCreate()
+        # It would print a traceback if Java ends first, as after SIGTERM to both.
+        context: Any = session.sparkContext
+        context._accumulatorServer.handle_error = lambda *_: None
+        return session
 
 
 def _launch(settings: Mapping[str, Any]) -> Any:

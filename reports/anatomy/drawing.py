@@ -26,7 +26,7 @@ _QUEUE_WIDTH, _QUEUE_ROW = 2.2, 0.25
 _RING, _LARGE_RING = 2.55, 3.4  # the square of a ring; of one that stands alone
 _LABELS = 0.47  # around a ring
 _BOX, _STEP = 0.48, 0.66  # a timer in a list, and the distance to the next
-_DEPTH = 5  # levels of the heap that are drawn
+_ACROSS = 16  # entries of the lowest level of the heap that is drawn, at most
 _CLOCK = 0.85
 _NUMBERED, _SEPARATED = 24, 64  # slots of a ring, each with its number; with a line around it
 _APART = 20  # degrees between the labels of a ring
@@ -48,6 +48,7 @@ class Layout:
 
     rings: int
     lists: tuple[str, ...]
+    arity: int  # of the heap
     depth: int  # levels of the heap
     queued: int | None  # buckets in the queue; None without a queue
     lines: int  # of text
@@ -68,11 +69,13 @@ class Layout:
             if timers or not (snapshot.rings or snapshot.heap is not None)
         )
         heaps = [snapshot.heap for snapshot in snapshots if snapshot.heap is not None]
-        deepest = max((max(1, len(heap).bit_length()) for heap in heaps), default=0)
+        arity = snapshots[0].arity
+        deepest = max((1 + _level(len(heap) - 1, arity)[0] for heap in heaps), default=0)
+        drawn = max(depth for depth in range(1, 6) if arity ** (depth - 1) <= _ACROSS)
         queues = [snapshot.queue for snapshot in snapshots if snapshot.queue is not None]
         lines = max(len(_lines(step)) for step in steps) if with_text else 0
         queued = max(map(len, queues), default=None)
-        return cls(rings, tuple(lists), min(deepest, _DEPTH), queued, lines)
+        return cls(rings, tuple(lists), arity, min(deepest, drawn), queued, lines)
 
     @property
     def across(self) -> int:
@@ -264,10 +267,11 @@ class _Drawing:
             self.text(left, top - 1.6 * _QUEUE_ROW, "empty", size=8.5, ha="left")
 
     def heap(self, heap: Timers, top: float) -> None:
-        drawn = heap[: 2**self.layout.depth - 1]
-        spots = [_node(k, top - _ROW / 2) for k in range(len(drawn))]
+        arity, depth = self.layout.arity, self.layout.depth
+        drawn = heap[: sum(arity**level for level in range(depth))]
+        spots = [_node(k, arity, top - _ROW / 2) for k in range(len(drawn))]
         for k, spot in enumerate(spots[1:], 1):
-            ends = zip(spots[(k - 1) // 2], spot, strict=True)
+            ends = zip(spots[(k - 1) // arity], spot, strict=True)
             self.axes.plot(*ends, color=INK, lw=0.8, zorder=1)
         for k, (spot, timer) in enumerate(zip(spots, drawn, strict=True)):
             self.positions[place_text({"index": k})] = spot
@@ -276,7 +280,7 @@ class _Drawing:
         stale = sum(not timer.pending for timer in heap)
         notes = [f"{rest:,} more entries below"] * bool(rest)
         notes += [f"{stale:,} cancelled, not removed yet (dashed)"] * bool(stale)
-        y = top - (self.layout.depth + 0.3) * _ROW
+        y = top - (depth + 0.3) * _ROW
         self.text(EDGE, y, "; ".join(notes) or f"heap of {len(heap):,}", size=8.5, ha="left")
 
     def list(self, name: str, timers: Timers, y: float) -> None:
@@ -367,11 +371,24 @@ def _neighbours(ring: Ring) -> list[list[int]]:
     return groups
 
 
-def _node(index: int, top: float) -> Position:
+def _level(index: int, arity: int) -> tuple[int, int]:
+    """The level of an entry of the heap, and the index of the first entry of that level.
+
+    >>> _level(0, 4), _level(4, 4), _level(5, 4)
+    ((0, 0), (1, 1), (2, 5))
+    """
+    level = first = 0
+    while index >= first + arity**level:
+        first += arity**level
+        level += 1
+    return level, first
+
+
+def _node(index: int, arity: int, top: float) -> Position:
     """The position of an entry of the heap.
 
-    >>> _node(0, 4.0), _node(2, 4.0)
+    >>> _node(0, 2, 4.0), _node(2, 2, 4.0)
     ((4.5, 4.0), (6.75, 3.5))
     """
-    level = (index + 1).bit_length() - 1
-    return WIDTH * (index + 1.5 - 2**level) / 2**level, top - level * _ROW
+    level, first = _level(index, arity)
+    return WIDTH * (index - first + 0.5) / arity**level, top - level * _ROW

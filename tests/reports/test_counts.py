@@ -168,3 +168,15 @@ def test_a_pair_with_few_samples_decides_nothing(tmp_path):
     few = read_run(ranked(tmp_path, samples=4, **RUN | {"a": (30, 30)}))
     compared = rankings(read_run(ranked(tmp_path, **RUN)), few)
     assert (compared.agreed, compared.tied, compared.contradictions) == (0, 6, [])
+
+
+def test_counts_that_one_run_lacks_are_of_that_run(tmp_path):
+    """The second has another timer, with three counts of its own."""
+    first = read_run(counted(tmp_path))
+    rows = [*task_rows("a", HOLD, 10, [50.0], comparisons=8.0)]
+    rows += task_rows("c", HOLD, 10, [50.0], comparisons=1.0, refiled=2.0, slots_visited=3.0)
+    second = read_run(store(tmp_path, rows, parameters={"seed": 0}))
+    forth, back = counted_difference(first, second), counted_difference(second, first)
+    assert len(forth.counts) == len(back.counts) == 1
+    assert (forth.missing, back.missing) == ((7, 3), (3, 7))
+    assert forth.paths == (str(first.path), str(second.path))

@@ -129,8 +129,8 @@ def check_snapshot(timer: Any, pending: Mapping[int, int]) -> None:
         assert all(0 <= slot < ring.size and timers for slot, timers in ring.slots.items())
     deadlines = [waiting.deadline for waiting in snapshot.heap or ()]
     expirations = [bucket.expiration for bucket in snapshot.queue or ()]
-    for heap in (deadlines, expirations):
-        assert all(heap[(k - 1) // 2] <= heap[k] for k in range(1, len(heap)))
+    for heap, arity in ((deadlines, snapshot.arity), (expirations, 2)):
+        assert all(heap[(k - 1) // arity] <= heap[k] for k in range(1, len(heap)))
     if snapshot.queue is not None:
         queued = {(bucket.level, bucket.slot) for bucket in snapshot.queue}
         assert queued >= {(ring.level, slot) for ring in snapshot.rings for slot in ring.slots}

@@ -34,7 +34,7 @@ NOT_SCHEMES = ("__init__", "base", "guards")
 
 
 def stems(package: ModuleType) -> list[str]:
-    return sorted(path.stem for path in Path(package.__path__[0]).glob("*.py"))
+    return sorted(path.stem for place in package.__path__ for path in Path(place).glob("*.py"))
 
 
 MODULES = [import_module(f"timers.kernels.{stem}") for stem in stems(timers.kernels)]

@@ -15,7 +15,13 @@ import numpy.typing as npt
 from numba import typeof
 
 from timers.arrays import Bools, Int64s
-from timers.errors import CapacityError, ClockError, NestedCallError, TimeRangeError
+from timers.errors import (
+    CapacityError,
+    ClockError,
+    NestedCallError,
+    ParameterError,
+    TimeRangeError,
+)
 from timers.kernels import dispatch
 from timers.kernels.counters import COUNTERS
 from timers.kernels.dispatch import (
@@ -97,6 +103,9 @@ def _batch_result(size: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 _calls_of = cache(dispatch.Calls)
 
+_owners: dict[str, str] = {}
+"""By the name of a State, its kernel. Two with one name would run each other's code."""
+
 Part = npt.NDArray[np.void]
 """Rows of EXPIRY that one `Calls.advance` fills; the first row counts the filled ones."""
 
@@ -155,6 +164,17 @@ class KernelTimer(NotCopied):
 
     traits: Traits
     _kernel: Any  # a module; set by the class, like the traits
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if hasattr(cls, "_kernel"):
+            state = cls._kernel.State
+            owner = _owners.setdefault(state.__name__, state.__module__)
+            if owner != state.__module__:
+                raise ParameterError(
+                    f"the State of {state.__module__} is called {state.__name__}, as that of"
+                    f" {owner}: give it a name of its own, by which compiled code is found"
+                )
 
     def __init__(
         self,

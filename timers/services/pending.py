@@ -94,7 +94,9 @@ class Pending:
     ) -> None:
         self.unit_ns = as_parameter(unit_ns, "unit_ns", 1, 10**18)
         if isinstance(timer, type) or not callable(getattr(timer, "advance", None)):
-            raise ParameterError(f"timer must be a timer, not {shown(timer)}")
+            raise ParameterError(
+                f"timer must be a timer object, such as CascadingWheel(), not {shown(timer)}"
+            )
         if len(timer):
             raise ParameterError(f"the timer must be empty; it has {len(timer)} pending")
         self.timer = timer

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compare.base.arrow import leave_out_pandas
 from compare.cli import options
 from compare.cli.text import Sheet, labelled, shown
 
@@ -79,6 +80,7 @@ def advise(
     measured for every timer with its usual parameters, and added up. It takes
     about a minute.
     """
+    leave_out_pandas()
     options.refuse_both({"--json": as_json, "--markdown": as_markdown})
     if (trace is None) == (described["rate"] is None):
         raise click.UsageError("give either a TRACE, or --rate and --timeout to describe traffic")

@@ -82,7 +82,7 @@ def diff(
     counts the two as tied. It is 3 if no pair of timers is decided in both.
 
     Of two runs of `claims`, the verdicts are compared: the exit code is 1 if a
-    claim that both decide has different ones.
+    claim that both decide has different verdicts.
     """
     options.refuse_both({"--json": as_json, "--markdown": as_markdown})
     options.refuse_both({"--counters": counters, "--rankings": rankings, "--base": base})

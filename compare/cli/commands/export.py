@@ -2,6 +2,7 @@
 
 import click
 
+from compare.base.arrow import leave_out_pandas
 from compare.cli import options
 from compare.cli.text import plural
 
@@ -18,6 +19,7 @@ def export(trace: str, out: str) -> None:
     A program in any language can map such a file into memory; docs/peers.md
     describes it byte by byte.
     """
+    leave_out_pandas()
     from compare.traffic.tapes.flat import export as export_trace
     from compare.traffic.tapes.trace import open_trace
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compare.base.arrow import leave_out_pandas
 from compare.cli import options
 from compare.cli.text import labelled, operations_text
 
@@ -42,6 +43,7 @@ def generate(
     the traffic of one machine at the full rate of the workload, so 64 shards are
     the traffic of 64 machines.
     """
+    leave_out_pandas()
     from compare.traffic.workloads.catalogue import workload_named
     from compare.trial.pipeline.generate import generate as generate_trace
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from compare.base.arrow import leave_out_pandas
 from compare.base.files import (
     CANNOT_WRITE,
     MANIFEST,
@@ -90,6 +91,7 @@ def pipeline(
     this machine. If the command is interrupted, rerun it: stages that are complete
     are skipped.
     """
+    leave_out_pandas()
     from compare.spark.failures import PipelineError
     from compare.spark.places import TABLE, is_far
     from compare.spark.session import missing_packages

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compare.base.arrow import leave_out_pandas
 from compare.cli import options
 from compare.cli.text import replays_text
 
@@ -58,6 +59,7 @@ def replay(
     The shards of the trace are replayed on all cores of this machine or, with
     --master, on Spark.
     """
+    leave_out_pandas()
     if given["master"] and not out:
         raise click.UsageError("--master needs --out")
 

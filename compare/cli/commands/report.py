@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from compare.base.arrow import leave_out_pandas
 from compare.cli import options
 from compare.cli.commands.ingest import ingest_log
 from compare.cli.commands.inspect import GUESSES, ingest_command
@@ -72,6 +73,7 @@ def report(
     The page is a single file. The charts are also saved separately as SVG and
     PNG.
     """
+    leave_out_pandas()
     options.refuse_both({"--run": stored, "--replayed": replayed})
     for kind, guess in GUESSES.items():
         if (logs[kind] is None) != (logs[guess.delay] is None):

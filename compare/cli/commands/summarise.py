@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from compare.base.arrow import leave_out_pandas
 from compare.cli import options
 from compare.cli.text import Sheet, figure, plural, shown
 
@@ -31,6 +32,7 @@ def summarise(
     The figures of each timer, over all shards, are printed and stored as a run,
     which `report` and `diff` read.
     """
+    leave_out_pandas()
     options.refuse_both({"--json": as_json, "--markdown": as_markdown})
     from compare.cli import printing
     from compare.trial.pipeline.summarise import summarise as summary_of

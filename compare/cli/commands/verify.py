@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compare.base.arrow import leave_out_pandas
 from compare.cli import options
 from compare.cli.text import WIDTH, replays_text, table
 
@@ -50,6 +51,7 @@ def verify(
 
     The exit code is 1 if there is a mismatch.
     """
+    leave_out_pandas()
     from compare.trial.pipeline.verify import verify as verification_of
 
     result = verification_of(results, examples=examples, allow=allow, master=master)

@@ -34,7 +34,7 @@ HEAD_BYTES = 1 << 20
 STDIN = "-"
 
 _STORES = ("s3://", "gs://")
-"""URIs that Arrow can read; to look for one that cannot be reached takes seconds."""
+"""URIs of files that Arrow can read; to look for one that cannot be reached takes seconds."""
 _GIVE_UP = "retry_limit_seconds=5"
 
 UTF_16 = "UTF-16"
@@ -283,8 +283,15 @@ def file_blocks(source: Source) -> Iterator[Block]:
 
 
 def is_readable(name: str) -> bool:
-    """True for a path, or a URI that Arrow can read, if it can be reached."""
-    if "://" not in name or name.startswith(_STORES):
+    """True for a path, or a URI of a file that Arrow can read, if it can be reached.
+
+    Directories and patterns at URIs are Spark's.
+    """
+    if "://" not in name:
+        return True
+    if set("*?[{") & set(name) or name.endswith("/"):
+        return False
+    if name.startswith(_STORES):
         return True
     try:
         return FileSystem.from_uri(name) is not None

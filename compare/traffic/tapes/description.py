@@ -28,7 +28,7 @@ from compare.traffic.tapes.units import (
 )
 from timers.arrays import Int64s
 from timers.kernels.jit import inlined, long_entry
-from timers.kernels.memory import RESERVED_FROM, is_reserved, lengthened, zeros
+from timers.kernels.memory import is_reserved, lengthened, zeros
 from timers.kernels.operations import NONE
 from timers.limits import LIMIT
 
@@ -46,8 +46,8 @@ _BINS = (64 - DIGITS) << DIGITS
 
 _TIMER = np.dtype([("armed_at", np.int64), ("deadline", np.int64)], align=True)
 """The last timer with an id. Its deadline is NONE if there is none, or it was answered."""
-_TIMERS = RESERVED_FROM // _TIMER.itemsize
-"""Timers at first: so many that more of them need no copy."""
+_TIMERS = 1 << 10
+"""Timers at first. A trace may have thousands of shards with few."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def _shortest(bins: Int64s) -> Int64s:
 
 
 class Describer:
-    """Follows the operations of a shard. Memory: 16 bytes for each id, and 3 MB."""
+    """Follows the operations of a shard. Memory: 16 bytes for each id, and up to 3 MB."""
 
     def __init__(self) -> None:
         self._timers = zeros(_TIMERS, _TIMER)  # by id
@@ -283,8 +283,15 @@ class Describer:
 
 
 def _distribution(counts: Int64s, ends: tuple[int, int]) -> Distribution:
-    bins = np.flatnonzero(counts)
-    return Distribution(bins.tolist(), counts[bins].tolist(), *map(int, ends))
+    shortest, longest = map(int, ends)
+    first, last = (
+        (shift << DIGITS) + (time >> shift)  # as `_bin`
+        for time in (shortest, longest)
+        for shift in (max(time.bit_length() - 1 - DIGITS, 0),)
+    )
+    # A shard may have few of the many bins.
+    bins = first + np.flatnonzero(counts[first : last + 1])
+    return Distribution(bins.tolist(), counts[bins].tolist(), shortest, longest)
 
 
 @inlined

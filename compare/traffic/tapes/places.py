@@ -83,7 +83,10 @@ def new_far_trace(
     def run_of(text: str) -> str:
         return About.parse(text, place).run
 
-    with new_run(engine.session, place, TraceError, force=force, run_of=run_of) as new:
+    others = (REJECTED_IN,)
+    with new_run(
+        engine.session, place, TraceError, force=force, run_of=run_of, others=others
+    ) as new:
         unfinished = UnfinishedFarTrace(engine, new, unit, dict(source))
         yield unfinished
         unfinished.finish()

@@ -140,6 +140,19 @@ class Experiment:
         return [row._replace(subject=self.name) for row in self.measure(quick)]
 
 
+Decide = Callable[[Figures], Verdict]
+
+
+def rule(text: str) -> Callable[[Decide], Decide]:
+    """State a criterion in words beside its code."""
+
+    def stated(decide: Decide) -> Decide:
+        decide.__doc__ = text
+        return decide
+
+    return stated
+
+
 @dataclass(frozen=True, eq=False)
 class Claim:
     """A claim, with its experiment and its criterion."""
@@ -148,9 +161,13 @@ class Claim:
     text: str  #: the claim, in one sentence
     source: str  #: where it is made, and what the primary source says
     experiment: Experiment
-    rule: str  #: the criterion, in words
-    decide: Callable[[Figures], Verdict]
+    decide: Decide  #: the criterion; see `rule`
     shows: tuple[str, ...] = ()  #: the metrics or contestants whose figures decide; by default, all
+
+    @property
+    def rule(self) -> str:
+        """The criterion, in words."""
+        return self.decide.__doc__ or ""
 
     def deciding(self, rows: Iterable[Row]) -> list[Row]:
         """The rows that a reader of the claim needs."""

@@ -15,6 +15,7 @@ from compare.trial.claims.base import (
     figures,
     number,
     of_peer,
+    rule,
 )
 from compare.trial.claims.lateness import HIERARCHICAL, KAFKA
 from compare.trial.peers.run import Peer
@@ -110,6 +111,10 @@ LEVELS = Experiment(
 )
 
 
+@rule(
+    "Holds if one of the kernel's geometries has 5 levels of 256 slots and covers 340 million "
+    "ms, within a tenth."
+)
 def linux_geometry(found: Figures) -> Verdict:
     """Claim 4."""
     texts = []
@@ -128,6 +133,7 @@ def linux_geometry(found: Figures) -> Verdict:
     return Verdict(WRONG, f"{'; '.join(texts)}. 5 levels of 256 slots cover {years:.1f} years.")
 
 
+@rule("Holds if it enters level 3, in Kafka's code and in ours.")
 def enters_level_3(found: Figures) -> Verdict:
     """Claim 6."""
     levels = {who: found.value(who, "level", 30_000) for who in (KAFKA, HIERARCHICAL)}
@@ -139,6 +145,10 @@ def enters_level_3(found: Figures) -> Verdict:
     return Verdict(HOLDS if {*levels.values()} == {3} else WRONG, text)
 
 
+@rule(
+    "Holds if timeouts of up to 5 min enter one of three levels; holds only up to the longest "
+    "of the measured timeouts that does."
+)
 def few_levels(found: Figures) -> Verdict:
     """Claim 7."""
     levels = found.curve(KAFKA, "level")

@@ -18,6 +18,7 @@ from compare.trial.claims.base import (
     listed,
     number,
     of_peer,
+    rule,
 )
 from compare.trial.peers.run import Peer
 from compare.trial.replay.contestant import contestant
@@ -109,6 +110,10 @@ KAFKA_TICKS = Experiment(
 )
 
 
+@rule(
+    "Holds if the lateness reaches half a rotation at each size of the wheel; holds only for "
+    "bursts if it does so in the burst alone; wrong otherwise."
+)
 def rotation_late(found: Figures) -> Verdict:
     """Claim 1."""
     late = {size: found.value(NETTY, "lateness_max", size) for size in SIZES}
@@ -127,6 +132,7 @@ def rotation_late(found: Figures) -> Verdict:
     return Verdict(WRONG, text)
 
 
+@rule("Holds if timers fire early as well as late.")
 def one_tick_either_way(found: Figures) -> Verdict:
     """Claim 2."""
     low = min(found.value(who, "lateness_min", size) for who in (NETTY, HASHED) for size in SIZES)
@@ -138,6 +144,10 @@ def one_tick_either_way(found: Figures) -> Verdict:
     return Verdict(WRONG, f"{text} It is {side} only.")
 
 
+@rule(
+    "Holds if every timer fires at its deadline with each tick; holds only for those ticks "
+    "with which it does."
+)
 def kafka_exact(found: Figures) -> Verdict:
     """Claim 3."""
     off = {

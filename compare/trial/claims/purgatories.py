@@ -25,6 +25,7 @@ from compare.trial.claims.base import (
     figures,
     listed,
     number,
+    rule,
 )
 from compare.trial.claims.lateness import HIERARCHICAL
 from compare.trial.purgatory.experiment import run_experiment
@@ -108,6 +109,12 @@ DESIGN_TRIALS = Experiment(
 )
 
 
+@rule(
+    "What a design can sustain lies between the highest rate that it sustained and the first "
+    "that was too much. Holds if the new design sustains at least half as many times the rate "
+    "of the old one as claimed, at both loads; holds only for the load at which it does; not "
+    "decided if it may be either."
+)
 def saturates_later(found: Figures) -> Verdict:
     """Claim 13."""
     near, texts = [], []
@@ -213,6 +220,10 @@ ESTIMATES = Experiment(
 )
 
 
+@rule(
+    f"A little is {100 * LITTLE:.0f} %, before any purge. Holds if the estimate is "
+    "no further off in both cases; holds only for the one in which it is not."
+)
 def estimate_is_close(found: Figures) -> Verdict:
     """Claim 20."""
     over = {name: found.value(name, "overshoot") for name in ANSWERED}
@@ -308,6 +319,11 @@ LIMIT_TRIALS = Experiment(
 )
 
 
+@rule(
+    f"A limit is low if it divides the peak memory by at least {MUCH:g}, against "
+    "the highest, and has a price if it multiplies the CPU time by as much. Holds if each low "
+    "limit has a price; holds only for those that have one; wrong if none has."
+)
 def low_limit_costs(found: Figures) -> Verdict:
     """Claim 21."""
     peak, cpu = (found.curve(OLD, name) for name in ("peak_bytes", "cpu_us"))
@@ -365,6 +381,10 @@ LOAD_PRESETS = Experiment(
 )
 
 
+@rule(
+    "Holds if median and quartile are within 3 %, and the share that times out within one "
+    "percentage point."
+)
 def presets_as_stated(found: Figures) -> Verdict:
     """Claim 14."""
     right, texts = [], []
@@ -409,6 +429,7 @@ COMPLETION = Experiment(
 )
 
 
+@rule("Holds if some requests are answered in time when they are completed as it does.")
 def tests_early_completion(found: Figures) -> Verdict:
     """Claim 23."""
     shares = {name: found.value(name, "share_expired") for name in (LATENCY, PORT)}

@@ -23,6 +23,7 @@ from compare.trial.claims.base import (
     missing,
     number,
     of_peer,
+    rule,
     timed,
 )
 from compare.trial.claims.geometry import CASCADING
@@ -105,6 +106,11 @@ JDK = Experiment(
 )
 
 
+@rule(
+    f"An operation is logarithmic if its time grows by less than N^{LINEAR}, halfway "
+    "between constant and linear. Holds if insert, poll and remove are; holds only for poll if "
+    "remove is not."
+)
 def queue_logarithmic(found: Figures) -> Verdict:
     """Claim 8."""
     grows = {
@@ -124,6 +130,10 @@ def queue_logarithmic(found: Figures) -> Verdict:
     return Verdict(WRONG, text)
 
 
+@rule(
+    "Holds if a cancelled timer fires; holds only for a fast delete if remove and purge grow "
+    f"by at least N^{LINEAR}; wrong otherwise."
+)
 def no_random_delete(found: Figures) -> Verdict:
     """Claim 9."""
     fired = [max(found.curve(who, "fired").values()) for who in (DELAY_QUEUE, TIMER)]
@@ -165,6 +175,10 @@ KAFKA_COSTS = Experiment(
 )
 
 
+@rule(
+    "Holds if published figures are within a factor of three of Kafka's own wheel here; not "
+    "decided without published figures."
+)
 def figures_in_kip(found: Figures) -> Verdict:
     """Claim 17."""
     names = ("insert_time", "cancel_time")
@@ -217,6 +231,11 @@ FLAT_COSTS = Experiment(
 )
 
 
+@rule(
+    "Wrong if one of them costs more than twice the claimed time with any of the numbers, in "
+    "the better of two wheels; holds if, besides, neither costs more than twice as much with a "
+    "million as with the fewest; otherwise it holds only if growth is ignored."
+)
 def flat_to_a_million(found: Figures) -> Verdict:
     """Claim 25."""
     arm, cancel = (

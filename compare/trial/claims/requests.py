@@ -22,6 +22,7 @@ from compare.trial.claims.base import (
     figures,
     missing,
     number,
+    rule,
 )
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.engine import OverBudgetError
@@ -138,6 +139,11 @@ REQUESTS = Experiment(
 )
 
 
+@rule(
+    "Holds if the share of a timeout in an aiohttp request is within a factor of two of that; "
+    "holds only for a bare stream if it is so there alone; not decided if the interval of the "
+    "median of the rounds includes a bound."
+)
 def saves_a_seventh(found: Figures) -> Verdict:
     """Claim 29."""
     shares = {
@@ -202,6 +208,11 @@ TIMERS = Experiment(
 )
 
 
+@rule(
+    f"A timer matters if a schedule, a cancel and a step cost more than those of the fastest "
+    f"by over {100 * MATTERS:.0f} % of a request. Holds if none does; holds only "
+    "without those that do, if they are a minority."
+)
 def which_hardly_matters(found: Figures) -> Verdict:
     """Claim 30."""
     request = 1e3 * found.value(STREAM, "without")

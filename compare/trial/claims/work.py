@@ -19,6 +19,7 @@ from compare.trial.claims.base import (
     listed,
     number,
     of_peer,
+    rule,
 )
 from compare.trial.claims.geometry import CASCADING
 from compare.trial.claims.lateness import (
@@ -100,6 +101,11 @@ CORES = Experiment(
 )
 
 
+@rule(
+    "Two designs are alike if both or neither file timers again, and both or neither are exact "
+    "at a tick of 1. Holds if Linux since 4.8 is like Kafka; holds only for older kernels if "
+    "those alone are."
+)
 def one_core(found: Figures) -> Verdict:
     """Claim 5."""
     refiled = {who: found.value(who, "refiled_each") for who in (KAFKA, CASCADING, LINUX)}
@@ -153,6 +159,10 @@ INSERTS = Experiment(
 )
 
 
+@rule(
+    "Wrong if the work of an insert doubles over the sizes; holds if, besides, no timer is "
+    "filed again later; otherwise it holds only if re-filing is ignored."
+)
 def insert_constant(found: Figures) -> Verdict:
     """Claim 10."""
     work = found.curve(HIERARCHICAL, "insert_work")
@@ -200,6 +210,7 @@ BUCKETS = Experiment(
 )
 
 
+@rule("Holds if there are never more items than buckets, in Kafka's code and in ours.")
 def buckets_capped(found: Figures) -> Verdict:
     """Claim 11."""
     most = {who: found.curve(who, "most_queued") for who in (KAFKA, HIERARCHICAL)}
@@ -241,6 +252,10 @@ WAKEUPS = Experiment(
 )
 
 
+@rule(
+    "Wrong if it wakes as often as there are ticks; holds if at most 1 % of the wake-ups find "
+    "nothing due, on each workload; otherwise it holds only if those are ignored."
+)
 def no_empty_ticks(found: Figures) -> Verdict:
     """Claim 12."""
     idle, saved, texts = {}, [], []
@@ -286,6 +301,10 @@ STEPS = Experiment(
 EMPTY_STEPS = 199 + 639
 
 
+@rule(
+    "Wrong if the empty steps are others; holds if the queue wakes for the two tasks alone; "
+    "otherwise it holds only if its other wake-ups are ignored."
+)
 def empty_steps(found: Figures) -> Verdict:
     """Claim 19."""
     ticking = found.value("tick by tick", "idle_wake_ups")
@@ -324,6 +343,10 @@ LAG = Experiment(
 )
 
 
+@rule(
+    "Holds if, after each idle time, Kafka's wheel files a short timer again more often than a "
+    "wheel whose clock moves with the caller's."
+)
 def clock_lags(found: Figures) -> Verdict:
     """Claim 22."""
     kafka, own = (found.curve(who, "refiled") for who in (KAFKA, HIERARCHICAL))
@@ -375,6 +398,10 @@ CONNECTIONS = Experiment(
 )
 
 
+@rule(
+    "Holds if the scan looks at a number of timers that grows as the connections do, and at "
+    "least at twice those that are due, and the ring at no more than twice those."
+)
 def scan_does_not_scale(found: Figures) -> Verdict:
     """Claim 15."""
     scan, ring = (found.curve(who, "looked_at") for who in (SCAN, RING))
@@ -416,6 +443,7 @@ RING_OF_SETS = Experiment(
 )
 
 
+@rule("Holds if no connection in use is closed, and a silent one not before its timeout.")
 def next_slot_to_expire(found: Figures) -> Verdict:
     """Claim 18."""
     drawn, turn = PLACES
@@ -477,6 +505,10 @@ def _worst(found: Figures, who: str, metric: str) -> tuple[int, float]:
     return size, curve[size]
 
 
+@rule(
+    "A spike is a step that moves at least 1 % of all timers. Holds if both cascading designs "
+    "have one and the heap has none; holds only for the one that has."
+)
 def cascades_spike(found: Figures) -> Verdict:
     """Claim 16."""
     moved = {who: _worst(found, who, "most_moved") for who in (CASCADING, HIERARCHICAL, HEAP)}
@@ -493,6 +525,10 @@ def cascades_spike(found: Figures) -> Verdict:
     return Verdict(WRONG, f"{text}.")
 
 
+@rule(
+    "Holds if no step of the wheel moves 1 % of the timers, nor fires more than twice as many "
+    "as an exact timer does at most."
+)
 def no_cascade_no_spike(found: Figures) -> Verdict:
     """Claim 24."""
     _, heap = _worst(found, HEAP, "most_fired")
@@ -545,6 +581,11 @@ SAME = 1.5
 """Work that is no more than this multiple is the same."""
 
 
+@rule(
+    f"Work is the same if it grows to at most {SAME:g} times its least. Holds if that of "
+    "lists by delay is, over the timers and over the different delays; holds only for few "
+    "delays if over the timers alone."
+)
 def no_degradation(found: Figures) -> Verdict:
     """Claim 26."""
     timers, delays = (found.curve(LISTS, name) for name in ("work_each", "work_by_delays"))
@@ -560,6 +601,10 @@ def no_degradation(found: Figures) -> Verdict:
     return Verdict(WRONG, text)
 
 
+@rule(
+    f"Holds if lists by delay do at most {SAME:g} times the work of the better of two "
+    "wheels, with each number of timers."
+)
 def needs_no_wheel(found: Figures) -> Verdict:
     """Claim 27."""
     work = {who: found.curve(who, "work_each") for who in (LISTS, CASCADING, HIERARCHICAL)}
@@ -601,6 +646,10 @@ OFTEN = 100
 """Wake-ups for one timer in an hour that keep a processor from its deeper sleep."""
 
 
+@rule(
+    f"A wheel wakes it if it wakes more than {OFTEN} times in an hour for one timer. "
+    "Holds if Netty's, Kafka's and the cascading wheel do; holds only for those that do."
+)
 def wakes_idle(found: Figures) -> Verdict:
     """Claim 28."""
     wheels = {who: found.value(who, "wake_ups") for who in (NETTY, KAFKA, CASCADING)}

@@ -58,6 +58,7 @@ from compare.trial.pipeline.results import (
 from compare.trial.pipeline.summarise import outcomes_of
 from compare.trial.replay.contestant import COMPILED, Contestant, contestant
 from compare.trial.replay.engine import (
+    FIRED_AT_ONCE,
     OPERATIONS_AT_ONCE,
     Batch,
     Buffers,
@@ -117,7 +118,9 @@ def _replayed(timers: Sequence[Contestant], options: Options, blocks: Batches) -
             raise ResultsError(f"shard {shard} has more rows than a replay counts, {MAX_ROWS}")
         if not running:
             start = first_time(turn[0][0])
-            running = [_Running(timer, shard, start, options) for timer in timers]
+            # A trace may have thousands of shards with one short block.
+            room = tapes.shard.rows if first["end"][0].is_valid else FIRED_AT_ONCE
+            running = [_Running(timer, shard, start, room, options) for timer in timers]
         for each in running:
             for tape, batch in turn:
                 each.add(tape, batch)
@@ -130,9 +133,11 @@ def _replayed(timers: Sequence[Contestant], options: Options, blocks: Batches) -
 class _Running:
     """A timer that replays a shard, its check, and the expiries that are not written yet."""
 
-    def __init__(self, timer: Contestant, shard: int, start: int, options: Options) -> None:
+    def __init__(
+        self, timer: Contestant, shard: int, start: int, room: int, options: Options
+    ) -> None:
         self._timer, self._shard, self._options = timer, shard, options
-        self._buffers = Buffers(0)
+        self._buffers = Buffers(0, room)
         made = timer.new(options.unit, start, counting=options.counting)
         # Processor time of this thread, because other threads run beside it.
         self._running = TimerOnShard(made, self._buffers, self._take, time.thread_time)

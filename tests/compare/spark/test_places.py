@@ -9,6 +9,7 @@ import compare.trial.pipeline.replay
 from compare.spark.engine import OnSpark
 from compare.spark.failures import PipelineError
 from compare.spark.places import read_description
+from compare.traffic.logs.ingest import ingest_requests
 from compare.traffic.tapes.places import open_far
 from compare.traffic.tapes.trace import TraceError, blocks_dataset, open_trace
 from compare.trial.pipeline.generate import generate
@@ -182,3 +183,22 @@ def test_a_table_of_somebody_else_is_never_replaced(spark, place):
         with one_line((TraceError, PipelineError), "is not a table of this package"):
             generate("uniform", name, operations=5, force=force, session=spark)
     assert spark.table(name.removeprefix("table:")).count() == 3
+
+
+def test_rejected_rows_of_a_table_are_a_table_beside_it(spark, place, tmp_path):
+    if not place("t").startswith("table:"):
+        pytest.skip("at a URI they are a dataset beside the blocks")
+    log = tmp_path / "log.csv"
+    log.write_text("t,d\n1,2\nx,3\n4,y\n5,9\n")
+    name = place("logged").removeprefix("table:")
+    meant = {"time": "t", "duration": "d", "timeout": "5s", "session": spark}
+    done = ingest_requests(log, f"table:{name}", **meant)
+    assert done.trace.totals["rows"] == 3  # one request is answered
+    assert spark.table(f"{name}_rejected").count() == 2
+    log.write_text("t,d\n1,2\n")
+    ingest_requests(log, f"table:{name}", force=True, **meant)
+    assert not spark.catalog.tableExists(f"{name}_rejected")
+    spark.range(3).write.saveAsTable(f"{name}2_rejected")
+    with one_line((TraceError, PipelineError), "is not a table of this package"):
+        ingest_requests(log, f"table:{name}2", **meant)
+    assert spark.table(f"{name}2_rejected").count() == 3

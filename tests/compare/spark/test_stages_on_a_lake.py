@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from compare import generate, replay_trace, verify
 from compare.trial.pipeline.summarise import outcomes_of
 from compare.trial.replay.outcome import NUMBERS
-from tests.compare.daemons import until
+from tests.compare.daemons import WITH_US, until
 from tests.compare.lake import BUCKET
 from tests.compare.spark.test_lake import names
 
@@ -141,3 +143,35 @@ def test_of_two_applications_one_is_refused(lake, classic, uri):
         classic.reply()
     assert classic(opened, uri)["rows"] == 1000
     assert names(lake, uri).count("blocks") == 1
+
+
+def test_the_command_runs_all_stages_and_resumes(lake, tmp_path, uri):
+    """From a log in the store to a page on this machine, without a shared disk."""
+    rows = [f"{k},{1 + k % 7}\n" for k in range(1000)]
+    for part in range(2):
+        with lake.files.open_output_stream(f"{uri}/log/{part}.csv".removeprefix("s3://")) as file:
+            file.write("".join(["t,d\n", *rows[part::2]]).encode())
+    named = ["--time=t", "--duration=d", "--timeout=5s", "--timers=delay-queue,cascading-wheel"]
+    places = [f"--out={uri}/out", f"--page={tmp_path / 'page'}", f"--master={lake.master}"]
+
+    def run():
+        command = [*WITH_US, sys.executable, "-m", "compare", "pipeline", f"{uri}/log/*.csv"]
+        return subprocess.run(
+            [*command, *named, *places],
+            env=lake.environment,
+            cwd=lake.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    first = run()
+    assert first.returncode == 0, first.stderr
+    # 2 of 7 durations are longer than the timeout; one of exactly 5 s comes too late, as well.
+    expected = sum(1 + k % 7 >= 5 for k in range(1000))
+    assert f"{2 * expected:,}, all as the oracle expects" in first.stdout
+    assert (tmp_path / "page" / "index.html").exists()
+    kept = sorted(names(lake, uri))
+    again = run()
+    assert again.returncode == 0, again.stderr
+    assert sorted(names(lake, uri)) == kept

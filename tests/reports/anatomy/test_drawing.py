@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from collections import Counter
 from itertools import combinations, islice
 from math import atan2, degrees
 
@@ -16,11 +17,12 @@ from compare.traffic.tapes.tape import START
 from compare.traffic.tapes.trace import open_trace
 from compare.trial.replay.contestant import contestant
 from reports.anatomy.drawing import LABEL, MAX_LEVELS, MAX_SLOTS, Layout, picture
-from reports.anatomy.steps import AnatomyError, Walk
+from reports.anatomy.steps import AnatomyError, Step, Walk
 from tests.reports.anatomy.test_steps import WALK_THROUGH
 from tests.timers.cases import BOUNDARY_CASES, Case
 from timers import HierarchicalWheel, SimpleWheel
 from timers.registry import names, timer_class
+from timers.snapshot import Snapshot, Waiting
 
 DEADLINES = (9, 88, 222)
 LITERATURE = "hierarchical-wheel/wheel-size=10", "9,88,222,520,521,522"
@@ -87,6 +89,23 @@ def test_a_cancelled_entry_is_marked():
     timer.cancel([timer.schedule(deadline) for deadline in range(501, 541)][-1])  # not drawn
     words, _ = drawn(timer)
     assert "2 cancelled," in " ".join(words) and "500" in words
+
+
+@pytest.mark.parametrize("arity", [2, 3, 4])
+def test_the_entries_of_a_heap_hang_below_their_parents(arity):
+    heap = tuple(Waiting(k, k) for k in range(30))
+    step = Step(Snapshot(0, heap=heap, arity=arity), {}, "", ())
+    layout = Layout.for_steps([step], with_text=False)
+    figure = picture(step, "title", layout).figure
+    above, below = Counter(), Counter()
+    for line in figure.axes[0].lines:
+        (x, child_x), (y, child_y) = line.get_data()
+        assert child_y < y
+        above[x, y] += 1
+        below[child_x, child_y] += 1
+    drawn = sum(arity**level for level in range(layout.depth))
+    assert set(below.values()) == {1} and len(below) == min(drawn, 30) - 1
+    assert max(above.values()) == arity
 
 
 def test_an_empty_structure_is_drawn():

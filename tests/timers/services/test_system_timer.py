@@ -367,7 +367,7 @@ def test_a_period_is_at_least_a_nanosecond(period):
 
 
 def test_the_first_argument_is_a_timer():
-    with pytest.raises(ParameterError, match="timer must be a timer, not 3"):
+    with pytest.raises(ParameterError, match="timer must be a timer object, such as .*, not 3"):
         SystemTimer(3)
 
 

@@ -31,7 +31,7 @@ def test_every_compiled_timer_is_tried_with_the_values_of_its_grids():
 
 
 def test_parameters_of_an_added_timer_are_tried_under_their_own_names(monkeypatch):
-    monkeypatch.setitem(TIMERS, "added-timer", "tests.timers.added_timer:AddedTimer")
+    monkeypatch.setitem(TIMERS, "added-timer", "tests.compare.trial.advice.added_timer:AddedTimer")
     added = [each for each in contestants(Traffic(10, 10), "ms") if each.name == "added-timer"]
     assert [each.parameters("ms") for each in added] == [{"levels": n} for n in (2, 4, 6, 8)]
 

@@ -222,7 +222,7 @@ def test_slow_candidates_are_cut_by_the_best_so_far(trace, monkeypatch):
 
 
 def test_own_parameters_of_an_added_timer_are_searched(trace, monkeypatch):
-    monkeypatch.setitem(TIMERS, "added-timer", "tests.timers.added_timer:AddedTimer")
+    monkeypatch.setitem(TIMERS, "added-timer", "tests.compare.trial.advice.added_timer:AddedTimer")
     advice = advise(trace, Bounds(10_000), Here(), "memory")
     tried = {each.label for each in advice.finalists + advice.dropped}
     expected = {"added-timer/levels=2", "added-timer", "added-timer/levels=6"}

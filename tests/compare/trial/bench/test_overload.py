@@ -73,6 +73,8 @@ def test_lateness_is_that_of_a_queue():
     assert load.late == [0, 90, 180, 0, 99]
     assert load.ended - load.start == 1100 and load.start == LEAD and server.finished == 1
     assert load.throughput == pytest.approx(5 / 1100e-9)
+    figures = load.figures()
+    assert (figures["late_end_ms"], figures["late_max_ms"]) == (99 / 1e6, 180 / 1e6)
 
 
 def test_what_has_not_run_when_time_is_up_is_undelivered():

@@ -103,7 +103,8 @@ def fake_times(turn, phases, *, histogram=False):
     elif phases.first == module.filling(turn.tapes).first:
         work = [("insert", size), None, ("cancel", size), None]
     elif phases.first == module.holding(turn.tapes).first:
-        work = [None, None, ("hold", pairs), ("expiry", size), None]
+        # Some have fired during the pairs.
+        work = [None, None, ("hold", pairs), ("expiry", size - 5), None]
     else:
         work = [None] * (len(phases.first) + 1)
     ends = [*phases.first[1:], phases.tape.time.size]
@@ -111,7 +112,7 @@ def fake_times(turn, phases, *, histogram=False):
     for number, known in enumerate(work):
         ns = FAKE[known[0]] * known[1] if known else waste
         operations = ends[number] - phases.first[number] if number < len(phases.first) else 0
-        expired = size if known and known[0] == "expiry" else 7
+        expired = size - 5 if known and known[0] == "expiry" else 7
         counts = [0] * 100
         counts[number + 16] = 1
         lines.append(

@@ -129,6 +129,7 @@ def test_the_run_before_is_finished_and_of_the_same_kind(tmp_path):
     last = read_run(write_run(tmp_path))
     assert run_before(last).path == first.resolve()
     assert run_before(read_run(first)) is None
+    assert run_before(read_run(write_run(tmp_path))).path == last.path.resolve()  # the newest
     assert older.exists()
 
 

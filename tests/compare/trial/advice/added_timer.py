@@ -1,11 +1,7 @@
-"""A pytest plugin that adds a small timer to the registry: `pytest -p tests.timers.added_timer`."""
+"""A timer with a parameter of its own, as one that is added to the registry."""
 
 import dataclasses
-import importlib
-from typing import Any
 
-import timers
-from timers.registry import TIMERS
 from timers.schemes.base import DEFAULT_CAPACITY
 from timers.schemes.unordered_list import UnorderedList
 from timers.traits import Parameter
@@ -34,11 +30,3 @@ class AddedTimer(UnorderedList):
     def nbytes(self) -> int:
         """The more levels, the more bytes."""
         return super().nbytes + 1000 * self.parameters["levels"]
-
-
-def pytest_configure(config: Any) -> None:
-    """List it second, so that nothing can rely on the order or the number of timers."""
-    first, *others = TIMERS.items()
-    TIMERS.clear()
-    TIMERS.update([first, ("added-timer", f"{__name__}:AddedTimer"), *others])
-    importlib.reload(timers)  # its names follow from the registry
