@@ -82,3 +82,6 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", list_timers)
     app.connect("autodoc-process-docstring", keep_first_line, priority=400)  # before Napoleon
     app.connect("autodoc-process-signature", shorten)
+
+
+html_static_path = ["images/page.png"]  # the README shows it, where a registry has that

@@ -29,7 +29,7 @@ COMMANDS = {
     "generate": ("compare.cli.commands.generate", "Write a workload as a trace."),
     "inspect": ("compare.cli.commands.inspect", "Show how a log is read."),
     "ingest": ("compare.cli.commands.ingest", "Turn a log into a trace."),
-    "record": ("compare.cli.commands.record", "Record the timers of a Python program."),
+    "record": ("compare.cli.commands.record", "Record the timers of a program."),
     "export": ("compare.cli.commands.export", "Write a trace for programs in any language."),
     "peers": ("compare.cli.commands.peers", "List and build timers of other languages."),
     "check": ("compare.cli.commands.check", "Check a timer in any language."),

@@ -32,6 +32,7 @@ public final class Timers {
         executor();
         kafka(1, 50, 20, 30);
         kafka(400, 5, 0, 700); // of this tick, it runs early
+        threads(2, 40_000);
         System.out.println("ready");
         System.in.read();
         System.exit(0); // the timers' own threads go on
@@ -49,6 +50,19 @@ public final class Timers {
         Timeout runs = timer.newTimeout(timeout -> ran.countDown(), 20, TimeUnit.MILLISECONDS);
         ran.await();
         if (runs.cancel()) throw new IllegalStateException();
+    }
+
+    /** Sets calls in several threads and cancels each; the events fill several pages of the file. */
+    static void threads(int count, int calls) throws Exception {
+        HashedWheelTimer timer = new HashedWheelTimer();
+        Thread[] threads = new Thread[count];
+        for (int i = 0; i < count; i++) {
+            threads[i] = new Thread(() -> {
+                for (int j = 0; j < calls; j++) timer.newTimeout(timeout -> {}, 1, TimeUnit.HOURS).cancel();
+            });
+            threads[i].start();
+        }
+        for (Thread thread : threads) thread.join();
     }
 
     static void executor() throws Exception {

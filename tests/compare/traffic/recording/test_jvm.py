@@ -1,6 +1,7 @@
 """`wheelwork record --jvm`: what an agent records of timers of each kind, however the JVM ends."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -85,9 +86,10 @@ def test_each_timer_of_a_jvm_that_is_killed_is_recorded_completely(waiting, tmp_
         ("ScheduledThreadPoolExecutor", 63, 25, 0, 0),
         ("SystemTimer", 51, 20, 0, 0),
         ("SystemTimer", 6, 0, 0, 0),
+        ("HashedWheelTimer", 80_000, 80_000, 0, 0),
     ]
-    assert {timer["set_by"].split(":")[0] for timer in trace.source["timers"]} == {
-        *("Timers.netty", "Timers.executor", "Timers.kafka")
+    assert {re.split("[:$]", timer["set_by"])[0] for timer in trace.source["timers"]} == {
+        *("Timers.netty", "Timers.executor", "Timers.kafka", "Timers.lambda")
     }
     assert trace.source["command"][-3:] == ["Timers", "an argument", '"']
     assert trace.source["java"]

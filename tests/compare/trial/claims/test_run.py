@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from compare.base.files import CACHE
 from compare.cli.main import main
 from compare.trial.claims.base import NOT_DECIDED
 from compare.trial.claims.catalogue import BY_NUMBER, CLAIMS, ClaimError, claims_numbered
 from compare.trial.claims.run import run_claims, settled
-from compare.trial.peers.catalogue import CACHE
 from compare.trial.results.schema import Row
 from compare.trial.results.store import CLAIMS as KIND
 from compare.trial.results.store import COMPARISON, PURGATORY, new_run, read_run

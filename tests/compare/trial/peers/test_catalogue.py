@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from compare.base import files
 from compare.cli.main import main
 from compare.traffic.tapes.flat import write_flat
 from compare.traffic.tapes.tape import CANCEL, START, id_space_of
@@ -207,7 +208,7 @@ def test_an_unknown_peer_is_one_line():
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv(catalogue.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setenv(files.CACHE, str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
@@ -310,14 +311,14 @@ def test_what_is_missing_is_said_with_how_to_install_it(cache, monkeypatch):
 
 
 def test_the_cache_is_in_the_users_cache_by_default(monkeypatch, tmp_path):
-    monkeypatch.delenv(catalogue.CACHE, raising=False)
+    monkeypatch.delenv(files.CACHE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert catalogue.cache_folder() == tmp_path / "wheelwork" / "peers"
+    assert files.cache_folder() == tmp_path / "wheelwork" / "peers"
 
 
 def test_a_cache_that_cannot_be_written_is_one_line(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setenv(catalogue.CACHE, str(tmp_path / "file"))
+    monkeypatch.setenv(files.CACHE, str(tmp_path / "file"))
     with one_line(PeerError, "^cpp-heap: cannot build in .*file: "):
         Entry("cpp-heap", language(build=[program("1")])).build()
 
