@@ -62,7 +62,7 @@ RATES = (3.0, 1_000_000.0)
 """The lowest and the highest rate in the replays, in timers per second."""
 
 MOST_AT_ONCE = 1_000
-"""Timers that start in a step of the clock, at most."""
+"""Timers that start in a step of the clock, at most; and no more than are pending."""
 
 TIMERS = 1_000
 """Timers that start in a replay, at least."""
@@ -121,7 +121,7 @@ def designs(pending: int, kind: str = RANDOM) -> list[Traffic]:
         step = STEPS[k % len(STEPS)]
         answer = dice.uniform(0.01, 0.5 if kind in (ONE, KEEPALIVE) else 0.05)
         life = share * answer + 1 - share  # as a share of the timeout
-        most = min(RATES[1], 1_000 * MOST_AT_ONCE / step)
+        most = min(RATES[1], 1_000 * min(MOST_AT_ONCE, pending) / step)
         low, high = (1_000 * pending / (life * timeout) for timeout in reversed(TIMEOUTS_IN))
         low, high = min(max(low, RATES[0]), most), max(min(high, most), RATES[0])
         rate = low * (high / low) ** place
