@@ -22,7 +22,7 @@ from compare.trial.bench.callers import (
     Costs,
 )
 from compare.trial.bench.callers import HOSTS as HOSTS_IN_REAL_TIME
-from compare.trial.bench.constants import Fit
+from compare.trial.bench.constants import Constants, Fit
 from compare.trial.bench.costs import subject_of
 from compare.trial.bench.replays import HOSTS, REPLAYS
 from compare.trial.bench.steady import IN_TIME, KINDS, RANDOM, TIMEOUTS
@@ -78,7 +78,16 @@ def rough_fits_of(summary: Summary, caller: str) -> Fits:
 
 
 def _plain(fit: Fit) -> dict[str, Any]:
-    return {"constants": fit.constants, "error": fit.error, "rounds": fit.rounds}
+    return {
+        "constants": _short(fit.constants),
+        "error": fit.error,
+        "rounds": [*map(_short, fit.rounds)],
+    }
+
+
+def _short(constants: Constants) -> list[float]:
+    """Six digits of each: a page has thousands of them."""
+    return [float(f"{each:.6g}") for each in constants]
 
 
 def _everyone(summary: Summary) -> list[StoredContestant | StoredPeer | Measured]:
@@ -186,9 +195,10 @@ def _family(summary: Summary, family: tuning.Family) -> dict[str, Any]:
     about = asdict(family) | {"measured": family.measured_slots, "memory": None, "fits": None}
     if family.timer:
         return about | {"memory": memory_of(family.timer)}
-    number = next(
-        (k for k, each in enumerate(_everyone(summary)) if each.label == family.peer), None
-    )
+    numbers = {each.label: number for number, each in enumerate(_everyone(summary))}
+    fits = rough_fits_of(summary, peers.CALLER).get(numbers.get(family.peer, -1), {})
+    if len(fits) > 1:  # what a timer in a slot costs follows from two numbers of them
+        about["fits"] = fits
     grown = summary.where(contestant=family.peer, metric=peers.MEMORY).figures
     if grown:
         size = max(key.size or 0 for key in grown)
@@ -196,9 +206,7 @@ def _family(summary: Summary, family: tuning.Family) -> dict[str, Any]:
         slots = family.per_slot * family.measured_slots
         timer = max(most - slots / max(size, 1), 0.0)
         about["memory"] = {"fixed": 0, "timer": timer, "slot": family.per_slot}
-    return about | {
-        "fits": rough_fits_of(summary, peers.CALLER).get(number) if number is not None else None
-    }
+    return about
 
 
 def memory_of(timer: str) -> dict[str, float]:
@@ -223,6 +231,8 @@ def _timer(summary: Summary, timer: StoredContestant) -> dict[str, Any]:
 
     return {
         "name": timer.plain,
+        "timer": timer.timer,
+        "parameters": timer.traits["parameters"],
         "code": code_of(timer),
         "fires": timer.precision,
         "exact": timer.exact,
@@ -240,6 +250,8 @@ def _peer(summary: Summary, peer: StoredPeer) -> dict[str, Any]:
     grown = summary.where(contestant=peer.name, metric=peers.MEMORY).figures
     return {
         "name": ", ".join(filter(None, (peer.name, peer.facts["library"]))),
+        "timer": "",
+        "parameters": {},
         "code": [],
         "fires": peer.facts["rounding"] or "",
         "exact": low == high == 0,
@@ -257,6 +269,8 @@ def _host(name: str) -> dict[str, Any]:
     low, high = (-host.early, host.late) if host else (0, 0)
     return {
         "name": name,
+        "timer": "",
+        "parameters": {},
         "code": [],
         "fires": lateness_text(low, high, UNIT),
         "exact": low == high == 0,

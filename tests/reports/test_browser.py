@@ -59,6 +59,26 @@ def test_tables_sort_and_show_the_chosen_columns(opened):
     assert sorts.count() == 1
 
 
+def test_a_row_without_figures_in_the_chosen_columns_is_left_out(opened):
+    page = opened()
+    row = page.locator("#table-times tbody tr", has_text="delay-queue")
+    assert row.is_visible()
+    row.evaluate(
+        """row => {
+            const heads = [...row.closest("table").rows[0].cells].map(cell => cell.textContent);
+            [...row.cells].slice(1).forEach((cell, i) => {
+                if (/N.=.100.000/.test(heads[i + 1])) cell.textContent = "–\\u2060";
+            });
+        }"""
+    )
+    page.locator("#table-times select").first.evaluate(
+        "select => select.dispatchEvent(new Event('change', { bubbles: true }))"
+    )
+    assert row.is_hidden()
+    page.select_option("#table-times [data-facet=size]", index=1)
+    assert row.is_visible()
+
+
 @pytest.mark.parametrize("width", [1400, 900, 390])
 def test_the_legend_shows_every_timer_and_stays_in_sight(opened, width):
     page = opened("full", width=width)

@@ -400,6 +400,11 @@ def test_any_number_is_taken_and_what_follows_is_shown(opened, typed, shown):
             "With keep-alive, some of the timers are kept alive: enter a share above 0.",
         ),
         (
+            {"kind": SHORT["periodic"], "timeout": "10 ms", "step": "20 ms"},
+            "A timer cannot fire every 10 ms if the clock moves every 20 ms: the timeout must be at"
+            " least the step.",
+        ),
+        (
             {"find": "mean life", "pending": "5"},
             "With 5 pending at 1 000 per second, a timer lives 5 ms on average, and 90 % of them"
             " are to live 500 ms: enter a shorter time to the cancel.",
@@ -443,7 +448,8 @@ def test_kinds_that_were_not_measured_name_the_command_that_does(opened):
         "For a Python program, this run measured only random timeouts and one timeout for all."
     )
     assert said.endswith(
-        "To measure this case:\n\nwheelwork advise --rate 1000 --timeout 10s --traffic periodic"
+        "“wheelwork report --all-delays” measures the other kinds. To measure this case alone:"
+        "\n\nwheelwork advise --rate 1000 --timeout 10s --traffic periodic"
         " --step 1ms --caller python"
     )
     choose(page, "caller", "a program on uvloop")
@@ -526,6 +532,7 @@ def test_a_wheel_is_tuned_by_hand(opened):
     assert rows["CPU, of a core"] == ["not measured"] * 3
     assert "wheelwork report --peers java-netty" in page.inner_text("#tuned-basis")
     choose(page, "tune-tick", "1")
+    assert tuned()["ticksPerWheel"][0] == "65 536"  # which this tick needs
     choose(page, "tune-slots", "1000")
     rows = tuned()
     assert rows["tickDuration"][0] == "1 ms"
@@ -535,6 +542,9 @@ def test_a_wheel_is_tuned_by_hand(opened):
     code = "new HashedWheelTimer(1, TimeUnit.MILLISECONDS, 1024)"
     assert page.inner_text("#tuned-code") == code
     other = page.context.browser.new_page()
+    for wrong in ("tune-slots=1", "tune-slots=x", "tune-slots=-8", "tune-tick=0&tune-off=1e99"):
+        other.goto(f"{page.url}&tune-family=kafka&{wrong}")
+        assert "NaN" not in other.inner_text("#tuned")
     other.goto(page.url)
     assert other.inner_text("#tuned-code") == code
     assert other.inner_text("#tuned") == page.inner_text("#tuned")
@@ -546,7 +556,20 @@ def test_a_wheel_is_tuned_by_hand(opened):
     choose(page, "tune-family", "tokio, tokio::time")
     assert controls(page, "tune") == {"tune-family": "tokio, tokio::time"}
     choose(page, "tune-family", "hashed-wheel of this project")
-    assert all("MB" in cell for cell in tuned()["memory"])
+    choose(page, "kind", SHORT["random"])
+    rows = tuned()
+    assert all("MB" in cell for cell in rows["memory"])
+    # The run has a hashed wheel with the default setting.
+    ranked = page.evaluate(
+        "verdict({ ...Object.fromEntries(new URLSearchParams("
+        "location.hash.slice(6))), precision: data.timers.findIndex(({ timer }) =>"
+        " timer === 'hashed-wheel') }).ranking.find(({ timer }) => timer.timer === 'hashed-wheel')"
+        ".cost[0]"
+    )
+    assert rows["CPU, of a core"][:2] == ["not measured"] * 2
+    assert rows["CPU, of a core"][2] == plain(page.evaluate("(ns) => percent(ns / CORE)", ranked))
+    command = "wheelwork compare --timers hashed-wheel/tick=100ms/wheel-size=2048"
+    assert command in page.inner_text("#tuned-basis")
     choose(page, "tune-slots", "many")
     assert page.locator("[aria-invalid]").get_attribute("name") == "tune-slots"
 

@@ -78,6 +78,8 @@ for (const card of document.querySelectorAll(".table")) {
       for (const part of parts) part.hidden = open.length > 0 && !open.includes(part);
       for (const row of [head, ...rows]) row.cells[column].hidden = !wanted;
     });
+    // A row that has figures only in other columns is left out.
+    for (const row of rows) row.hidden = [...row.cells].slice(1).every((cell) => cell.hidden || cell.textContent.replace("\u2060", "") === "–");
   };
   card.addEventListener("change", choose);
   choose();

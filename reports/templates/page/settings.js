@@ -30,6 +30,7 @@ function trafficOf(form) {
   const traffic = { kind, rate: Number(form.rate), timeout: Number(form.timeout), cancelled: kind === "periodic" ? 0 : Number(form.share), answer: Number(form.answer), step: Number(form.step) };
   const { cancelled } = traffic, pending = Number(form.pending);
   if (kind === "keepalive" && !cancelled) return { problem: "With keep-alive, some of the timers are kept alive: enter a share above 0." };
+  if (kind === "periodic" && form.find !== "life" && traffic.timeout < traffic.step) return { problem: `A timer cannot fire every ${duration(traffic.timeout)} if the clock moves every ${duration(traffic.step)}: the timeout must be at least the step.` };
   let life = lifeOf(traffic);
   if (form.find === "rate") {
     traffic.rate = 1_000 * pending / life;
@@ -152,6 +153,7 @@ class Settings {
   restore() {
     if (!location.hash.startsWith(CASE)) return;
     this.wrong = "";
+    this.forget(...Object.keys(this.values).filter((name) => name.startsWith("tune-")));
     for (const [name, text] of new URLSearchParams(location.hash.slice(CASE.length))) {
       if (name in FIELDS) {
         if (text.trim() && !fault(name, Number(text))) this.values[name] = Number(text);

@@ -1,5 +1,6 @@
 // ---- a wheel tuned by hand: the arithmetic of compare/trial/advice/tuning.py, and its panel
 
+const MOST = 2 ** 30;  // of a tick in ms, and of slots
 const { FAMILIES, PARTS, MANY, IN_TIME, LONGEST, FIXED } = data.tuning;
 
 /** [delay, share] of the timers. */
@@ -74,10 +75,15 @@ function recommendedOf(family, traffic, off) {
     const series = family.tick.powers ? Array.from({ length: 31 }, (_, k) => 2 ** k) : Array.from({ length: 27 }, (_, k) => [1, 2, 5][k % 3] * 10 ** Math.floor(k / 3));
     tick = Math.max(...series.filter((each) => each <= allowed));
   }
-  if (!family.slots) return [tick, FIXED];
+  return [tick, slotsOf(family, traffic, tick)];
+}
+
+/** As many slots as all delays need with this tick. */
+function slotsOf(family, traffic, tick) {
+  if (!family.slots) return FIXED;
   let slots = 8;
   while (slots * tick <= longestOf(traffic) && slots < 1 << 20) slots *= 2;
-  return [tick, slots];
+  return slots;
 }
 
 /**
@@ -85,17 +91,25 @@ function recommendedOf(family, traffic, off) {
  * wheel with rounds costs a constant and a share for each timer in its slot, by the steps that were
  * measured with fewer and more timers pending.
  */
-function paidBy(family, traffic, work, tick) {
-  const fits = family.fits;
+function paidBy({ fits, kind, measured }, traffic, work, tick) {
   if (!fits) return null;
   const [pair, fire, step] = at(pendingOf(traffic), fits).constants;
   const [ends, lost] = ratesOf(traffic);
   const calls = ends * pair + lost * fire;
-  if (family.kind === "levels") return calls + work.wakeups * step;
+  if (kind === "levels") return calls + work.wakeups * step;
   const sizes = sizesOf(fits), [small, large] = [sizes[0], sizes.at(-1)];
-  const visit = small === large ? 0 : Math.max((fits[large].constants[2] - fits[small].constants[2]) * family.measured / (large - small), 0);
-  const empty = Math.max(fits[small].constants[2] - visit * small / family.measured, 0);
+  const visit = small === large ? 0 : Math.max((fits[large].constants[2] - fits[small].constants[2]) * measured / (large - small), 0);
+  const empty = Math.max(fits[small].constants[2] - visit * small / measured, 0);
   return calls + UNITS / tick * empty + work.visits * visit;
+}
+
+/** The same with the figures of a contestant of this run that has this setting, for a caller; null if there is none. */
+function paidFor({ fits }, { timer: scheme }, traffic, tick, slots) {
+  const [number] = Object.entries(fits[traffic.kind] ?? {}).find(([number]) => {
+    const { timer, unit, parameters } = data.timers[number];
+    return scheme && timer === scheme && (unit === "ms" || !parameters.tick) && (parameters.tick ?? 1) === tick && parameters.wheel_size === slots;
+  }) ?? [];
+  return number === undefined ? null : costOf(traffic, fits[traffic.kind][number])[0];
 }
 
 /** Bytes with so many pending; null where nothing is known. */
@@ -108,7 +122,7 @@ function heldBy({ memory }, pending, slots) {
 const latenessOf = ({ rounding }, tick) => ({ up: `up to ${duration(tick)} late`, down: tick > 1 ? `up to ${duration(tick - 1)} early` : "exact", exact: "exact" })[rounding];
 
 /** The rows of the panel: what is asked, and the answer for a setting. */
-function tunedRows(family, traffic, [tick, slots]) {
+function tunedRows(family, caller, traffic, [tick, slots]) {
   const work = workOf(family, traffic, tick, slots), idle = idleOf(traffic), quiet = workOf(family, idle, tick, slots);
   const core = (ns) => ns === null ? "not measured" : percent(ns / CORE);
   const counts = (number) => number >= 10 ? grouped(Number(number.toPrecision(3))) : significant(number);
@@ -121,21 +135,19 @@ function tunedRows(family, traffic, [tick, slots]) {
     "a timer fires": latenessOf(family, tick),
     "wake-ups per second": counts(work.wakeups),
     ...(family.kind === "levels" ? { "timers moved down per second": counts(work.moves) } : { "timers looked at in vain per second": counts(work.visits) }),
-    "CPU, of a core": core(paidBy(family, traffic, work, tick)),
+    "CPU, of a core": core(paidBy(family, traffic, work, tick) ?? paidFor(caller, family, traffic, tick, slots)),
     ...(alone === null ? {} : { "the same while nobody calls": core(alone) }),
     "memory": memory === null ? "not measured" : bytes(memory),
   };
 }
 
 /** Where the figures of a family come from. */
-function basisOf(family) {
+function basisOf(family, [tick, slots]) {
   const counts = "Wake-ups and timers are counted from the traffic and the setting.";
   if (family.fits) return `${counts} CPU times follow from what this run measured of ${family.peer}${family.kind === "levels" ? ", without what moving timers costs" : ""}. They are rough: it was measured with one number of timers in a call. To be woken up costs a thread some microseconds more, which were not measured.`;
   if (family.peer) return `${counts} CPU times are not known: this run has no figures of ${family.peer}. To measure them: wheelwork report --peers ${family.peer}`;
-  return `${counts} Memory is that of such a timer. To measure the CPU time of a setting: wheelwork compare ${family.timer}/${[family.tick && "tick=…", "wheel-size=…"].filter(Boolean).join("/")}`;
+  return `${counts} Memory is that of such a timer, and CPU time that of a contestant with this setting. To measure this one: wheelwork compare --timers ${[family.timer, family.tick && `tick=${tick}ms`, `wheel-size=${slots}`].filter(Boolean).join("/")}`;
 }
-
-const tuned = { family: Object.keys(FAMILIES)[0] };  // and off, tick and slots where the reader has set them
 
 function showTuning(values) {
   const panel = document.getElementById("tuning");
@@ -144,9 +156,14 @@ function showTuning(values) {
   panel.hidden = !traffic;
   if (!traffic) return;
   const family = FAMILIES[values["tune-family"]] ?? Object.values(FAMILIES)[0];
-  const off = Number(values["tune-off"]) || Math.max(Math.round(traffic.timeout / 100), 1);
+  const given = (name, lowest) => {  // 0 for what is no setting: an address may say anything
+    const value = Math.round(Number(values[`tune-${name}`]));
+    return value >= lowest && value <= MOST ? value : 0;
+  };
+  const off = given("off", 1) || Math.max(Math.round(traffic.timeout / 100), 1);
   const best = recommendedOf(family, traffic, off), usual = defaultOf(family);
-  const own = ["tick", "slots"].map((part, i) => family[part] && Number(values[`tune-${part}`]) || best[i]);
+  const tick = family.tick && given("tick", 1) || best[0];
+  const own = [tick, family.slots && given("slots", 2) || slotsOf(family, traffic, tick)];
   const form = document.getElementById("tune");
   form["tune-family"].value = family.name;
   form["tune-off"].value = duration(off, 6);
@@ -159,13 +176,13 @@ function showTuning(values) {
   }
   form.querySelector("[data-of=tune-off]").hidden = !family.tick;
   const columns = { "this setting": own, recommended: best, "library's default": usual };
-  const rows = Object.values(columns).map((setting) => tunedRows(family, traffic, setting));
+  const rows = Object.values(columns).map((setting) => tunedRows(family, data.callers[values.caller], traffic, setting));
   document.getElementById("tuned").replaceChildren(
     element("thead", element("tr", [element("th", family.title, { scope: "col" }), ...Object.keys(columns).map((name) => element("th", name, { scope: "col", class: "number" }))])),
     element("tbody", Object.keys(rows[0]).map((name) => element("tr", [element("th", name, { scope: "row" }), ...rows.map((row) => element("td", row[name], { class: "number" }))]))),
   );
   document.getElementById("tuned-code").textContent = family.code.replace("{tick}", own[0]).replace("{slots}", own[1]);
-  document.getElementById("tuned-basis").textContent = `For ${counted(pendingOf(traffic))} pending timers. Recommended is the longest tick that is off by at most ${duration(off)}, and as many slots as the longest timeout needs, ${duration(longestOf(traffic))}: then no timer is ${family.kind === "levels" ? "moved" : "looked at"} before it is due. ${basisOf(family)}`;
+  document.getElementById("tuned-basis").textContent = `For ${counted(pendingOf(traffic))} pending timers. Recommended is the longest tick that is off by at most ${duration(off)}, and as many slots as the longest timeout needs, ${duration(longestOf(traffic))}: then no timer is ${family.kind === "levels" ? "moved" : "looked at"} before it is due. ${basisOf(family, own)}`;
 }
 
 /** Let the reader tune; `settings` keeps what is set, for the address. */
@@ -182,7 +199,7 @@ function startTuning(settings) {
     const parse = target.name === "tune-off" || target.name === "tune-tick" ? millisecondsOf : numberOf;
     const value = target.name === "tune-family" ? target.value : parse(target.value);
     const lowest = target.name === "tune-slots" ? 2 : 1;
-    if (typeof value === "number" && !(value >= lowest && value <= 1 << 30)) return target.setAttribute("aria-invalid", "true");
+    if (typeof value === "number" && !(value >= lowest && value <= MOST)) return target.setAttribute("aria-invalid", "true");
     const power = { "tune-tick": "tick", "tune-slots": "slots" }[target.name];
     const family = FAMILIES[form["tune-family"].value];
     const rounded = typeof value !== "number" ? value : power && family[power]?.powers ? 2 ** Math.ceil(Math.log2(value)) : Math.round(value);

@@ -65,7 +65,7 @@ function unanswered(form, { traffic, pending, largest, offers, unmeasured }) {
   const caller = data.callers[form.caller];
   if (unmeasured) {
     const kinds = Object.keys(caller.fits).map((kind) => data.kinds[kind]);
-    const told = data.advised.includes(form.caller) ? " To measure this case:" : "";
+    const told = data.advised.includes(form.caller) ? " “wheelwork report --all-delays” measures the other kinds. To measure this case alone:" : "";
     return `For ${caller.title}, this run measured only ${listed(kinds.map((kind) => kind.split(":")[0]))}.${told}`;
   }
   if (traffic && !offers.length) return `${counted(pending)} timers would be pending. This caller was measured with up to ${grouped(largest)}. Choose a lower rate or a shorter timeout.`;

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compare.cli.commands.advise import _about
 from compare.traffic.tapes.trace import open_trace, write_trace
 from compare.traffic.workloads.catalogue import make
 from compare.trial.advice import program, search
@@ -275,3 +276,17 @@ def test_the_chart_shows_cost_precision_memory_and_the_front(found):
 )
 def test_bad_input_is_one_line(fails, line, problem):
     assert problem in fails(*line)
+
+
+@pytest.mark.parametrize(
+    ("units", "unit", "text"),
+    [
+        (9_999_999, "us", "10.0\xa0s"),
+        (-9_999_999, "us", "-10.0\xa0s"),
+        (10_000_000, "us", "10s"),
+        (990, "us", "990us"),
+        (123_456_789, "unit", "123456789"),
+    ],
+)
+def test_a_lateness_is_rounded_where_nobody_reads_all_its_digits(units, unit, text):
+    assert _about(units, unit) == text
