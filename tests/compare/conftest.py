@@ -48,7 +48,7 @@ def short_measurements() -> Iterator[dict[str, int]]:
 
 
 def made_up_fits(
-    everyone: Everyone, pending: int, kind: str, repeats: int
+    everyone: Everyone, pending: int, kind: str, repeats: int, more: int
 ) -> dict[tuple[str, str], Fit]:
     """Constants that nobody measured."""
     constants = Constants(*(10.0 * k for k in range(1, 8)))

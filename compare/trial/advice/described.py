@@ -164,7 +164,7 @@ def described(
 
     Where noise would decide, the timers that matter are measured again, with more samples.
     """
-    everyone, sizes = precise(caller, max_early, max_late), bracket(caller, traffic.pending)
+    everyone, sizes = precise(caller, max_early, max_late), bracket(caller, traffic.held)
     known = defaultdict[str, dict[int, Fit]](dict)
     left, samples = everyone, SAMPLES
     while True:

@@ -2,7 +2,8 @@
 
 A reader knows how many timers start in a second, how long their timeouts are, which share is
 cancelled and after how long, and the step of the caller's clock. The number pending follows, by
-Little's law (1961): rate times the mean time for which a timer is pending. So do the numbers of
+Little's law (1961): rate times the mean time for which a timer is pending; but a timer holds at
+least as many as start in a step of the clock. So do the numbers of
 steps and calls: of n random events in a second, at least one is in slots * (1 - exp(-n / slots)) of
 its slots. They are multiplied with the seven constants of `compare.trial.bench.constants`, which
 are measured at a few numbers of pending timers. Between these, the logarithm of a constant is
@@ -95,7 +96,7 @@ def is_known(traffic: Traffic, fits: Mapping[int, Fit], largest: int) -> bool:
     if not fits:
         return False
     own = max(fits)
-    return traffic.pending <= own * (BEYOND if own >= largest else NEAR)
+    return traffic.held <= own * (BEYOND if own >= largest else NEAR)
 
 
 def at(pending: float, fits: Mapping[int, Fit]) -> Fit:
@@ -130,7 +131,7 @@ def _between(low: float, high: float, share: float, part: float) -> float:
 
 def cost(traffic: Traffic, fits: Mapping[int, Fit]) -> tuple[float, float, float]:
     """Nanoseconds of CPU in a second of the traffic: the cost, and the interval around it."""
-    found = at(traffic.pending, fits)
+    found = at(traffic.held, fits)
     of_each = zip(found.constants, rates(traffic), strict=True)
     middle = sum(constant * rate for constant, rate in of_each)
     factor = math.exp(NINE_OF_TEN * math.hypot(found.error, FLOOR))

@@ -16,8 +16,9 @@ differences. The error that is stated with them is that of replays that they wer
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ RATES = (3.0, 1_000_000.0)
 """The lowest and the highest rate in the replays, in timers per second."""
 
 MOST_AT_ONCE = 1_000
-"""Timers that start in a step of the clock, at most."""
+"""Timers that start in a step of the clock, at most; and no more than are pending."""
 
 TIMERS = 1_000
 """Timers that start in a replay, at least."""
@@ -82,6 +83,9 @@ that the first ones, whose code and timers are in no cache, would count for much
 
 SHARE = 1 / 30
 """Of the pending timers, as many start in a replay at least: at first, they are in no cache."""
+
+NOISY, MORE = 0.1, 3
+"""Where the samples of a replay differ by so much, there are so many times as many of them."""
 
 LIMIT = 0.5
 """CPU seconds for a replay, and for what fills the timer before."""
@@ -117,7 +121,7 @@ def designs(pending: int, kind: str = RANDOM) -> list[Traffic]:
         step = STEPS[k % len(STEPS)]
         answer = dice.uniform(0.01, 0.5 if kind in (ONE, KEEPALIVE) else 0.05)
         life = share * answer + 1 - share  # as a share of the timeout
-        most = min(RATES[1], 1_000 * MOST_AT_ONCE / step)
+        most = min(RATES[1], 1_000 * min(MOST_AT_ONCE, pending) / step)
         low, high = (1_000 * pending / (life * timeout) for timeout in reversed(TIMEOUTS_IN))
         low, high = min(max(low, RATES[0]), most), max(min(high, most), RATES[0])
         rate = low * (high / low) ** place
@@ -208,11 +212,18 @@ Everyone = Mapping[str, Mapping[str, Contestant | None]]
 
 
 def fits(
-    everyone: Everyone, pending: int, kind: str, repeats: int, seed: int = 0, limit: float = LIMIT
+    everyone: Everyone,
+    pending: int,
+    kind: str,
+    repeats: int,
+    more: int = MORE,
+    seed: int = 0,
+    limit: float = LIMIT,
 ) -> dict[tuple[str, str], Fit]:
     """The constants by caller and label, measured in turns with so many timers pending.
 
-    Those of which a replay takes longer than `limit` CPU seconds are left out.
+    Each replay has `repeats` samples, and up to `more` times as many where these differ. Timers of
+    which a replay takes longer than `limit` CPU seconds are left out.
     """
     rows = defaultdict[tuple[str, str], list[Constants]](list)
     seconds = defaultdict[tuple[str, str], list[list[float]]](list)
@@ -228,7 +239,8 @@ def fits(
         made, _ = made_for(few, FEWEST, seed)
         seconds_of(replay_of(caller, label), each, made, math.inf)
     for traffic in designs(pending, kind):
-        for repeat in range(repeats):
+        turns = 0
+        while turns < repeats or (turns < more * repeats and _is_noisy(seconds.values())):
             for caller, label, each in everybody:
                 if (key := (caller, label)) in over:
                     continue
@@ -238,11 +250,18 @@ def fits(
                 except OverBudgetError:
                     over.add(key)
                     continue
-                if not repeat:
+                if not turns:
                     rows[key].append(counts)
                     seconds[key].append([])
                 seconds[key][-1].append(max(spent, 1e-9))
+            turns += 1
     return {key: fitted(rows[key], samples) for key, samples in seconds.items() if key not in over}
+
+
+def _is_noisy(samples: Iterable[list[list[float]]]) -> bool:
+    """Whether the latest samples differ by NOISY, of half of the timers."""
+    latest = [each[-1] for each in samples if each and each[-1]]
+    return bool(latest) and median(max(each) / min(each) for each in latest) > 1 + NOISY
 
 
 def sizes_of(caller: str) -> tuple[int, ...]:

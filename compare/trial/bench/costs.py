@@ -7,18 +7,19 @@ same of each round of samples, with the number of the round, say how far they ar
 """
 
 import math
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compare.trial.bench.constants import Constants, Fit, fits, sizes_of
+from compare.trial.bench.constants import MORE, Constants, Fit, fits, sizes_of
 from compare.trial.bench.measure import Progress, Store
 from compare.trial.bench.replays import HOSTS, REPLAYS
 from compare.trial.bench.steady import RANDOM
 from compare.trial.replay.contestant import COMPILED, Contestant
 from compare.trial.results.schema import Row, rows_of
 
-MUCH = 10_000
+MUCH = 1_000
 """With so many timers pending, a replay has one sample: it takes longer."""
 
 METRICS = tuple(f"cost_{name}" for name in Constants._fields)
@@ -67,6 +68,8 @@ class CallerCosts:
     contestants: Sequence[Contestant]
     repeats: int
     largest: int
+    #: CPU seconds, after which there are no more samples than `repeats` where these differ
+    seconds: float = 60.0
     kinds: Sequence[str] = (RANDOM,)
     callers: Sequence[str] = tuple(sorted(REPLAYS, key=lambda caller: caller != "python"))
 
@@ -90,13 +93,16 @@ class CallerCosts:
         self, progress: Progress = lambda step: None, store: Store = lambda name, rows: None
     ) -> None:
         """Measure and store."""
+        started = time.process_time()
         for kind in self.kinds:
             for caller in self.callers:
                 rows: list[Row] = []
                 left: Mapping[str, Contestant | None] = rivals(caller, self.contestants)
                 for size in self.sizes(caller):
                     progress(f"costs for {caller}, {kind}, {size:,} pending")
-                    found = fits({caller: left}, size, kind, self.repeats if size < MUCH else 1)
+                    repeats = self.repeats if size < MUCH else 1
+                    more = MORE if time.process_time() - started < self.seconds else 1
+                    found = fits({caller: left}, size, kind, repeats, more)
                     left = {label: each for label, each in left.items() if (caller, label) in found}
                     for (_, label), fit in found.items():
                         rows += rows_of_fit(label, subject_of(caller, kind), size, fit)

@@ -52,6 +52,13 @@ class Traffic:
         time = self.cancelled * self.answer + (1 - self.cancelled) * self.timeout
         return self.rate * time / 1_000
 
+    @property
+    def held(self) -> float:
+        """The number of timers that a timer holds at the end of a step: at least those that start
+        in the step, even if all are cancelled in it.
+        """
+        return max(self.pending, self.rate * self.step / 1_000)
+
 
 class Steady(NamedTuple):
     """A tape in its steady state."""

@@ -8,6 +8,9 @@ const { CORE, UNITS, BEYOND, NEAR_SIZE, FLOOR, NINE_OF_TEN, WIDER, TIMEOUTS } = 
 const lifeOf = ({ cancelled, answer, timeout }) => cancelled * answer + (1 - cancelled) * timeout;
 const pendingOf = (traffic) => traffic.pending ?? traffic.rate * lifeOf(traffic) / 1_000;
 
+/** The timers that are held at the end of a step: at least those that start in it. */
+const heldOf = (traffic) => Math.max(pendingOf(traffic), traffic.rate * traffic.step / 1_000);
+
 /** The slots of a second in which at least one of these random events is. */
 const met = (events, slots) => slots * -Math.expm1(-events / slots);
 
@@ -42,7 +45,7 @@ const sizesOf = (bySize) => Object.keys(bySize).map(Number).sort((a, b) => a - b
 /** Whether a timer may be offered; `largest` is the largest size that was measured of any. */
 function isKnown(traffic, fits, largest) {
   const own = Math.max(...sizesOf(fits));
-  return pendingOf(traffic) <= own * (own >= largest ? BEYOND : NEAR_SIZE);
+  return heldOf(traffic) <= own * (own >= largest ? BEYOND : NEAR_SIZE);
 }
 
 /**
@@ -72,7 +75,7 @@ function between(low, high, share, part) {
 
 /** [cost, low, high] in nanoseconds of CPU in a second; 9 of 10 replays are from low to high. */
 function costOf(traffic, fits, round = null) {
-  const { constants, error } = at(pendingOf(traffic), fits, round);
+  const { constants, error } = at(heldOf(traffic), fits, round);
   const middle = ratesOf(traffic).reduce((sum, rate, i) => sum + rate * constants[i], 0);
   const factor = Math.exp(NINE_OF_TEN * Math.hypot(error, FLOOR));
   return [middle, middle / factor, middle * factor];

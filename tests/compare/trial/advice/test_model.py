@@ -83,3 +83,13 @@ def test_a_round_has_a_cost_of_its_own():
     fits = {10: Fit(rounds[0], 0.1, rounds), 1_000: Fit(rounds[0], 0.1, rounds)}
     assert by_round(traffic, fits) == pytest.approx([10_000, 30_000])
     assert by_round(traffic, FITS) == [cost(traffic, FITS)[0]]
+
+
+def test_a_timer_holds_what_starts_in_a_step_even_if_all_is_cancelled_in_it():
+    few = Traffic(2_000, 50, 1.0, 1.0)
+    many = Traffic(200_000, 50, 1.0, 0.01, step=50.0)
+    assert few.pending == few.held == pytest.approx(2)
+    assert many.pending == pytest.approx(2) and many.held == 10_000
+    pair = at(10_000, FITS).constants.pair
+    assert cost(many, FITS)[0] > 200_000 * pair  # and not the pair of 2 pending timers
+    assert not is_known(many, {1_000: FITS[1_000]}, 100_000)

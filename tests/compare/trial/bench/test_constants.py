@@ -185,3 +185,22 @@ def test_steps_in_which_nothing_happens_are_subtracted_and_measured_once_for_a_t
     assert len(asked) == 2  # the fastest of two counts
     seconds_of(REPLAYS[caller], contestant(label), steady(Traffic(2_000, 100, 0.5, 20), 200, 2))
     assert len(asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("factor", "samples"), [(1.05, 2), (1.2, 2 * constants.MORE)], ids=["quiet", "busy"]
+)
+def test_a_replay_whose_samples_differ_has_more_of_them(factor, samples, monkeypatch):
+    """Until the limit: here they always differ. A disturbed sample of one timer is not enough."""
+    asked = []
+
+    def seconds(_, each, made, limit):
+        asked.append(each.label)
+        odd = asked.count(each.label) % 2
+        return (2.0 if each.label == "ordered-list" else factor) if odd else 1.0
+
+    monkeypatch.setattr(constants, "seconds_of", seconds)
+    three = {name: contestant(name) for name in ("ordered-list", "delay-queue", "simple-wheel")}
+    found = fits({"python": three}, 10, RANDOM, 2)
+    assert asked.count("delay-queue") == 1 + samples * constants.DESIGNS  # and one to begin with
+    assert all(len(fit.rounds) == samples for fit in found.values())

@@ -68,7 +68,7 @@ def test_no_size_exceeds_the_largest(largest, sizes):
 
 
 def test_a_timer_that_is_too_slow_is_left_out_at_larger_sizes(monkeypatch):
-    def fits(everyone, size, kind, repeats):
+    def fits(everyone, size, kind, repeats, more):
         [(caller, left)] = everyone.items()
         asked.append((size, [*left]))
         fit = Fit(Constants(1, 1, 1, 1, 1, 1, 1), 0.0)
@@ -108,3 +108,11 @@ def test_no_more_threads_wait_than_a_program_may_have(monkeypatch):
     for size in sizes_of("system-timer"):
         labels = {label for _, label in constants.fits(everyone, size, RANDOM, 1)}
         assert ("threading.Timer" in labels) == (size <= constants.MOST_THREADS)
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(100.0, {constants.MORE}), (0.0, {1})])
+def test_noise_takes_no_more_time_than_there_is(seconds, expected, monkeypatch):
+    asked = set()
+    monkeypatch.setattr(costs, "fits", lambda *arguments: asked.add(arguments[-1]) or {})
+    stored(replace(BENCH, seconds=seconds))
+    assert asked == expected

@@ -20,8 +20,8 @@ from compare.trial.bench.callers import (
     sizes_of,
 )
 from compare.trial.bench.comparison import DEFAULT_WORKLOADS, Comparison, workloads_of
+from compare.trial.bench.costs import CallerCosts
 from compare.trial.bench.measure import Bench
-from compare.trial.bench.replays import REPLAYS
 from compare.trial.bench.run import run_comparison
 from compare.trial.bench.sources import trace_source, workload_source
 from compare.trial.bench.task import TASKS
@@ -130,7 +130,7 @@ def test_each_figure_is_in_the_table(run):
 
 
 def test_a_task_is_a_size_the_callers_or_a_source(run):
-    costs = [f"costs-{caller}-random" for caller in REPLAYS]
+    costs = CallerCosts([], 1, 1).tasks
     sizes = [f"pending-{size}" for size in sorted(SIZES)]
     tasks = [*costs, *sizes, "callers", "replay-0", "replay-1"]
     assert [*run.manifest["tasks"]] == tasks
