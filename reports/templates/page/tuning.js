@@ -115,7 +115,7 @@ const latenessOf = ({ rounding }, tick) => ({ up: `up to ${duration(tick)} late`
 /** The rows of the panel: what is asked, and the answer for a setting. */
 function tunedRows(family, caller, traffic, [tick, slots]) {
   const work = workOf(family, traffic, tick, slots), idle = idleOf(traffic), quiet = workOf(family, idle, tick, slots);
-  const core = (ns) => ns === null ? "not measured" : percent(ns / CORE);
+  const core = (ns) => ns === null ? "not measured" : ns < 1e4 ? `below 0.001${SPACE}%` : percent(ns / CORE);
   const counts = (number) => number >= 10 ? grouped(Number(number.toPrecision(3))) : significant(number);
   const alone = paidBy(family, { ...idle, rate: 0, pending: pendingOf(traffic) }, quiet, tick);
   const memory = heldBy(family, pendingOf(traffic), slots);
