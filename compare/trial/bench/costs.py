@@ -19,7 +19,7 @@ from compare.trial.bench.steady import RANDOM
 from compare.trial.replay.contestant import COMPILED, Contestant
 from compare.trial.results.schema import Row, rows_of
 
-MUCH = 10_000
+MUCH = 1_000
 """With so many timers pending, a replay has one sample: it takes longer."""
 
 METRICS = tuple(f"cost_{name}" for name in Constants._fields)
