@@ -26,7 +26,7 @@ from compare.trial.bench.constants import Constants, Fit
 from compare.trial.bench.costs import subject_of
 from compare.trial.bench.replays import HOSTS, REPLAYS
 from compare.trial.bench.steady import IN_TIME, KINDS, RANDOM, TIMEOUTS
-from compare.trial.bench.work import UNIT
+from compare.trial.bench.work import LONGEST_DELAY, UNIT
 from compare.trial.replay.contestant import contestant
 from compare.trial.replay.lateness import lateness_text
 from compare.trial.results.schema import MEMORY
@@ -192,13 +192,9 @@ def _languages(summary: Summary) -> dict[str, Any]:
 
 def _family(summary: Summary, family: tuning.Family) -> dict[str, Any]:
     """A timer with parameters: what it is, and what the run knows about it."""
-    about = asdict(family) | {"measured": family.measured_slots, "memory": None, "fits": None}
+    about = asdict(family) | {"memory": None, "paid": paid_of(summary, family)}
     if family.timer:
         return about | {"memory": memory_of(family.timer)}
-    numbers = {each.label: number for number, each in enumerate(_everyone(summary))}
-    fits = rough_fits_of(summary, peers.CALLER).get(numbers.get(family.peer, -1), {})
-    if len(fits) > 1:  # what a timer in a slot costs follows from two numbers of them
-        about["fits"] = fits
     grown = summary.where(contestant=family.peer, metric=peers.MEMORY).figures
     if grown:
         size = max(key.size or 0 for key in grown)
@@ -207,6 +203,34 @@ def _family(summary: Summary, family: tuning.Family) -> dict[str, Any]:
         timer = max(most - slots / max(size, 1), 0.0)
         about["memory"] = {"fixed": 0, "timer": timer, "slot": family.per_slot}
     return about
+
+
+def paid_of(summary: Summary, family: tuning.Family) -> dict[str, float] | None:
+    """What a peer pays for a cancel and a start, for a start, for each look at a timer, and for a
+    tick; in ns. None if it was not timed with two numbers of timers.
+
+    In the task of expiry all timers fire, after random delays up to LONGEST_DELAY, while the clock
+    moves tick by tick. A wheel with rounds looks at a timer in each rotation, and when it fires.
+    """
+    times = {
+        (key.subject, key.size or 0): each.value
+        for key, each in summary.where(contestant=family.peer, metric=peers.METRIC).figures.items()
+    }
+    sizes = sorted(size for subject, size in times if subject == "peer expiry")
+    if not family.peer or len(sizes) < 2:
+        return None
+    small, large = sizes[0], sizes[-1]
+    few, many = (times["peer expiry", size] for size in (small, large))
+    tick = max(few - many, 0.0) / (LONGEST_DELAY / small - LONGEST_DELAY / large)
+    looks = 1.0
+    if family.kind == tuning.ROUNDS:
+        looks += LONGEST_DELAY / 2 / family.measured_slots
+    return {
+        "pair": times["peer hold", large],
+        "start": times["peer insert", large],
+        "visit": max(many - LONGEST_DELAY / large * tick, 0.0) / looks,
+        "tick": tick,
+    }
 
 
 def memory_of(timer: str) -> dict[str, float]:

@@ -153,27 +153,24 @@ def test_the_work_of_a_setting_is_that_of_the_arithmetic(evaluated):
 
 
 def test_what_a_setting_costs_follows_from_what_was_measured_of_a_peer(evaluated):
-    """By hand. A step costs 31 ns with 1 000 timers in 4 096 slots, and 131 with 101 000: 4.096 ns
-    for each timer in its slot, and 30 for itself. In a second, 100 timers fire, 20 ns each; in
-    rotations of 5 s each is looked at twice, and there are 10 ticks.
+    """By hand. In a second, 100 timers fire, in rotations of 5 s each is looked at twice before,
+    and there are 10 ticks.
     """
-    fits = {
-        size: {"constants": [10, 20, step, 0, 0, 0, 0], "error": 0.6, "rounds": []}
-        for size, step in ((1_000, 31), (101_000, 131))
-    }
+    paid = {"pair": 30, "start": 20, "visit": 4, "tick": 7}
     memory = {"fixed": 100, "timer": 50, "slot": 28}
-    family = {"kind": "rounds", "always": True, "fits": fits, "measured": 4_096, "memory": memory}
+    family = {"kind": "rounds", "always": True, "paid": paid, "memory": memory}
     traffic = asdict(Traffic(100, 10_000, 0.0, 0.0, "one"))
     [(rounds, levels, unknown, held, nothing)] = evaluated(
         "([family, traffic]) => ["
         " paidBy(family, traffic, workOf(family, traffic, 100, 50), 100),"
-        " paidBy({ ...family, kind: 'levels' }, traffic, { wakeups: 7, visits: 0 }, 100),"
-        " paidBy({ ...family, fits: null }, traffic, {}, 100),"
+        " paidBy({ ...family, kind: 'levels' }, { ...traffic, cancelled: 0.4 },"
+        "   { wakeups: 3, visits: 0 }, 100),"
+        " paidBy({ ...family, paid: null }, traffic, {}, 100),"
         " heldBy(family, 999.5, 50), heldBy({ memory: null }, 1, 1)]",
         [[family, traffic]],
     )
-    assert rounds == pytest.approx(100 * 20 + 10 * 30 + 200 * 4.096)
-    assert levels == pytest.approx(100 * 20 + 7 * 31)
+    assert rounds == pytest.approx(100 * (20 + 4) + 10 * 7 + 200 * 4)
+    assert levels == pytest.approx(40 * 30 + 60 * (20 + 4) + 3 * 7)
     assert unknown is None and nothing is None
     assert held == 100 + 1_000 * 50 + 50 * 28
 

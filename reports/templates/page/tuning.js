@@ -86,21 +86,12 @@ function slotsOf(family, traffic, tick) {
   return slots;
 }
 
-/**
- * Nanoseconds of CPU in a second with the figures of a peer: null where none are stored. A tick of a
- * wheel with rounds costs a constant and a share for each timer in its slot, by the steps that were
- * measured with fewer and more timers pending.
- */
-function paidBy({ fits, kind, measured }, traffic, work, tick) {
-  if (!fits) return null;
-  const [pair, fire, step] = at(pendingOf(traffic), fits).constants;
+/** Nanoseconds of CPU in a second with the figures of a peer; null where none are stored. */
+function paidBy({ paid, kind }, traffic, work, tick) {
+  if (!paid) return null;
   const [ends, lost] = ratesOf(traffic);
-  const calls = ends * pair + lost * fire;
-  if (kind === "levels") return calls + work.wakeups * step;
-  const sizes = sizesOf(fits), [small, large] = [sizes[0], sizes.at(-1)];
-  const visit = small === large ? 0 : Math.max((fits[large].constants[2] - fits[small].constants[2]) * measured / (large - small), 0);
-  const empty = Math.max(fits[small].constants[2] - visit * small / measured, 0);
-  return calls + UNITS / tick * empty + work.visits * visit;
+  const ticks = kind === "rounds" ? UNITS / tick : work.wakeups;
+  return ends * paid.pair + lost * (paid.start + paid.visit) + ticks * paid.tick + work.visits * paid.visit;
 }
 
 /** The same with the figures of a contestant of this run that has this setting, for a caller; null if there is none. */
@@ -124,7 +115,7 @@ const latenessOf = ({ rounding }, tick) => ({ up: `up to ${duration(tick)} late`
 /** The rows of the panel: what is asked, and the answer for a setting. */
 function tunedRows(family, caller, traffic, [tick, slots]) {
   const work = workOf(family, traffic, tick, slots), idle = idleOf(traffic), quiet = workOf(family, idle, tick, slots);
-  const core = (ns) => ns === null ? "not measured" : percent(ns / CORE);
+  const core = (ns) => ns === null ? "not measured" : ns < 1e4 ? `below 0.001${SPACE}%` : percent(ns / CORE);
   const counts = (number) => number >= 10 ? grouped(Number(number.toPrecision(3))) : significant(number);
   const alone = paidBy(family, { ...idle, rate: 0, pending: pendingOf(traffic) }, quiet, tick);
   const memory = heldBy(family, pendingOf(traffic), slots);
@@ -144,7 +135,7 @@ function tunedRows(family, caller, traffic, [tick, slots]) {
 /** Where the figures of a family come from. */
 function basisOf(family, [tick, slots]) {
   const counts = "Wake-ups and timers are counted from the traffic and the setting.";
-  if (family.fits) return `${counts} CPU times follow from what this run measured of ${family.peer}${family.kind === "levels" ? ", without what moving timers costs" : ""}. They are rough: it was measured with one number of timers in a call. To be woken up costs a thread some microseconds more, which were not measured.`;
+  if (family.paid) return `${counts} CPU times follow from what this run measured of ${family.peer}${family.kind === "levels" ? ", with as many moves as there" : ""}. They are rough: it was measured with one setting. To be woken up costs a thread some microseconds more, which were not measured.`;
   if (family.peer) return `${counts} CPU times are not known: this run has no figures of ${family.peer}. To measure them: wheelwork report --peers ${family.peer}`;
   return `${counts} Memory is that of such a timer, and CPU time that of a contestant with this setting. To measure this one: wheelwork compare --timers ${[family.timer, family.tick && `tick=${tick}ms`, `wheel-size=${slots}`].filter(Boolean).join("/")}`;
 }
