@@ -48,7 +48,7 @@ LARGEST_SIZE = 10**7  # 600 MB of tapes and timers
 LARGEST_REPEATS = 1000
 QUICK_SIZE = 100_000  # timers pending, for quick tails: the largest size up to this
 COST_ROUNDS = 2  # samples of each replay that the costs of callers follow from
-COST_SECONDS = 60  # CPU, times the budget, for more of them where they differ
+COST_SECONDS = 20  # CPU, times the budget, for more of them where they differ
 _STEP_WIDTH = 48  # fits "checking hierarchical-wheel on lognormal-high"
 
 
