@@ -6,9 +6,10 @@ formats as on this machine: two parsers would differ in quotes and digits.
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -115,6 +116,18 @@ def of_chunks(files: Files, job: Job, unmatched: Int64s, batches: Batches) -> Pa
     yield from _of_stream(files, job, unmatched, first["file"][0].as_py(), _Stream(data))
 
 
+def of_blocks(
+    places: Sequence[Place], directory: str, job: Job, unmatched: Int64s, batches: Batches
+) -> Parts:
+    """The parts of the blocks with some numbers, in files that the task opens itself."""
+    for batch in batches:
+        for place in map(places.__getitem__, batch["id"].to_pylist()):
+            log = job.logs[place.file]
+            source = replace(log.source, name=str(Path(directory, log.name)))
+            there = _with_log(job, place.file, replace(log, source=source))
+            yield from ((place, parsed) for parsed in there.read(place, unmatched))
+
+
 def of_bytes(files: Files, job: Job, unmatched: Int64s, batches: Batches) -> Parts:
     """The parts of files, each of which is a row."""
     for batch in batches:
@@ -154,11 +167,14 @@ def _of_stream(
         if years:
             second = first_second(found, job.meaning.roles["time"], job.meaning.form)
             years = tuple(Year(year.year, second) for year in years)
-    logs = (*job.logs[:file], replace(log, source=source), *job.logs[file + 1 :])
-    job = job._replace(logs=logs, years=years)
+    job = _with_log(job, file, replace(log, source=source))._replace(years=years)
     for place in job.blocks_of(file):
         there = place._replace(block=place.block._replace(first=start + place.block.first))
         yield from ((there, parsed) for parsed in job.read(there, unmatched))
+
+
+def _with_log(job: Job, file: int, log: Log) -> Job:
+    return job._replace(logs=(*job.logs[:file], log, *job.logs[file + 1 :]))
 
 
 def _alike(log: Log, layout: Layout, first: Log) -> Log:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from compare.base.stages import Batches, Stage
-from compare.spark.engine import literal, uri_of
+from compare.spark.engine import PARTITIONS_PER_CORE, literal, uri_of
 from compare.spark.failures import plain_failures
 from compare.spark.frames import arrow_type, leaves, selected
 from compare.spark.places import TABLE
@@ -21,7 +21,7 @@ from compare.traffic.logs.blocks import Block, EmptyError, LogError, Source, hea
 from compare.traffic.logs.formats.arrow import FIRST_ROWS, ArrowLog, none_of
 from compare.traffic.logs.formats.base import Layout, Log, Roles
 from compare.traffic.logs.formats.parquet import MAGIC, ParquetLog, partitions_of
-from compare.traffic.logs.job import Job
+from compare.traffic.logs.job import Job, Place
 from compare.traffic.logs.opening import log_of
 from compare.traffic.logs.spark_parts import (
     CHUNKS,
@@ -29,6 +29,7 @@ from compare.traffic.logs.spark_parts import (
     Files,
     Parts,
     in_chunks,
+    of_blocks,
     of_bytes,
     of_chunks,
     of_columns,
@@ -134,13 +135,17 @@ def rows_of_files(engine: "OnSpark", job: Job, layout: Layout | None = None) -> 
     """The rows of files. With a layout, only the head of the first one has been read."""
     files = Files({_absolute(log.name): number for number, log in enumerate(job.logs)}, layout)
     ways: dict[tuple[str, str], list[str]] = {}
-    for log in job.logs:
+    places: list[Place] = []
+    for number, log in enumerate(job.logs):
+        if layout is None and is_near(log.name) and log.divisible and not job.years:
+            places += job.blocks_of(number)
+            continue
         if isinstance(log, ColumnsLog):
             key = "columns", partitions_of(_absolute(log.name))[0]
         else:
             key = _way(log, has_year=not job.years), log.source.line_end.decode()
         ways.setdefault(key, []).append(literal(uri_of(log.name)))
-    rows = []
+    rows = [_rows_of_blocks(engine, places)] if places else []
     for (way, detail), uris in ways.items():
         if way == "columns":
             frame = frame_of_parquet(engine, uris, detail)
@@ -148,6 +153,18 @@ def rows_of_files(engine: "OnSpark", job: Job, layout: Layout | None = None) -> 
         else:
             rows.append(_rows_of_text(engine, way, detail, uris, files))
     return tuple(rows)
+
+
+def is_near(name: str) -> bool:
+    """Whether a task can open a file by its name, as this process does."""
+    return "://" not in name
+
+
+def _rows_of_blocks(engine: "OnSpark", places: Sequence[Place]) -> Rows:
+    """The numbers of blocks. Rows of bytes, or of lines, would pass through Java."""
+    tasks = min(len(places), PARTITIONS_PER_CORE * engine.workers)
+    numbers = engine.session.range(0, len(places), 1, tasks)
+    return Rows(numbers, ("id",), (), partial(of_blocks, places, str(Path.cwd())))
 
 
 def _absolute(name: str) -> str:

@@ -53,7 +53,7 @@ CASES = {
 def both(spark, tmp_path, monkeypatch):
     """Ingest a log in both ways, with tiny runs here and tiny blocks on Spark; return the trace."""
 
-    def ingest(log, meant, block=10_000, whole=0, **settings):
+    def ingest(log, meant, block=10_000, whole=0, near=False, **settings):
         options = LogOptions(**{"time": "ts", "unit": "us", "force": True} | settings)
         ingest = ingest_touches if "key" in meant else ingest_requests
         monkeypatch.setattr(rows, "ROWS_OF_A_RUN", 50)
@@ -62,6 +62,7 @@ def both(spark, tmp_path, monkeypatch):
         monkeypatch.setattr(blocks, "BLOCK", block)
         monkeypatch.setattr(sorting, "_PIECE", 100)
         monkeypatch.setattr(spark_rows, "WHOLE", whole)
+        monkeypatch.setattr(spark_rows, "is_near", lambda name: near)
         tiny = {"spark.sql.files.maxPartitionBytes": str(block)}
         with sql_settings(spark, tiny):
             there = ingest(log, tmp_path / "there", options, **meant, session=spark)
@@ -84,6 +85,8 @@ def test_options_among_hostile_rows(both, tmp_path, case):
     assert (done.unmatched > 0) == ("id" in meant)
     if case == "touches in shards":
         both(log, meant, whole=1 << 26, **settings)
+    if case in ("requests in shards", "ids", "touches in shards"):
+        both(log, meant, near=True, **settings)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
