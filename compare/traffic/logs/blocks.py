@@ -290,7 +290,8 @@ def is_readable(name: str) -> bool:
     """
     if "://" not in name:
         return True
-    if set("*?[{") & set(name) or name.endswith("/"):
+    # Behind `?name=` stand options of Arrow's.
+    if re.search(r"[*\[{]|\?(?!\w+=)", name) or name.endswith("/"):
         return False
     if name.startswith(_STORES):
         return True
