@@ -100,7 +100,7 @@ def test_machines_agree_on_all_but_what_was_swapped(results):
     [same] = pairs(runs[1:])
     assert same.is_one_machine and not same.ranking.contradictions
     differ = {cell.title for cell in cells(runs) if not cell.is_shared}
-    assert {plain(title).partition(",")[0] for title in differ} == {"Hold"}
+    assert {plain(title).partition(",")[0] for title in differ} == {"Cancel and insert"}
 
 
 def test_a_count_that_differs_is_told(results):

@@ -144,7 +144,9 @@ def test_report_completes_a_trace(said, monkeypatch):
     recorder.Recorder(str(directory)).close()
     seen = []
     monkeypatch.setattr(
-        run, "run_comparison", lambda *given: seen.append(open_trace("a.trace")) or 1 / 0
+        run,
+        "run_comparison",
+        lambda *given, **_: seen.append(open_trace("a.trace")) or 1 / 0,
     )
     with pytest.raises(ZeroDivisionError):
         said("report", "a.trace")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from compare.base import versions as versions_module
 from compare.trial.bench import machine
 
 
@@ -37,6 +38,7 @@ def test_a_checkout_with_changes_is_dirty(monkeypatch, changes, dirty):
         return versions[name]
 
     monkeypatch.setattr(metadata, "version", version)
+    monkeypatch.setattr(versions_module, "_version", versions_module._version.__wrapped__)
     monkeypatch.setattr(platform, "python_version", lambda: "7.8")
     actual = machine.surroundings()
     assert (actual["commit"], actual["dirty"]) == ("c0ffee", dirty)
