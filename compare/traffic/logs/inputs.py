@@ -1,4 +1,4 @@
-"""What a log is: files, a stream, a table or a DataFrame; and who reads it."""
+"""Inputs of an ingestion: files, streams, tables or DataFrames, and the engine that reads them."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -189,7 +189,7 @@ def _rows_of_parquet(frame: "DataFrame", roles: Roles, files: Files) -> Rows:
 
 
 def _way(log: Log, *, has_year: bool) -> str:
-    """How Spark reads a file: as "lines" of splits, as all lines of "files", or as "bytes"."""
+    """How a file is read by Spark: "lines" of splits, whole "files" of lines, or "bytes"."""
     suffix = PurePath(log.name).suffix
     if log.source.compression != _LINES_IN.get(suffix) or suffix in _OTHERS:
         return "bytes"

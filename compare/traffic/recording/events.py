@@ -126,7 +126,7 @@ def _pieces(events: Float64s, rows: Int64s | range) -> Iterator[Float64s]:
 
 
 def _timers(path: Path, shards: int) -> dict[str, Any]:
-    """What is known of the timer of each shard; the last line may be incomplete."""
+    """The description of each shard's timer; the last line of the file may be incomplete."""
     if not (path / TIMERS).is_file():
         return {}
     timers: list[dict[str, str]] = []

@@ -29,7 +29,7 @@ which is unique while it is pending. A SPENT event has other fields: the time, L
 as a sum of their bits, and the CPU seconds of the process since the recording began.
 
 The recorder of JVMs (jvm/) writes the same. There, KINDS times the shard is added to a kind, and a
-kind of 0 is no event."""
+row whose kind is 0 is not an event."""
 FIELDS = 4
 FORMAT = "wheelwork-events"
 VERSION = 3

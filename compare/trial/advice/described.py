@@ -142,7 +142,7 @@ def advice_of(
     everyone: Mapping[str, Contestant | None],
     largest: int,
 ) -> Described | None:
-    """Choose by constants that are known; None if none is known with so many timers pending."""
+    """Choose by stored constants; None if they do not cover so many pending timers."""
     costs = [
         _cost(label, everyone[label], traffic, each)
         for label, each in known.items()
@@ -160,7 +160,7 @@ def described(
     max_late: int = 0,
     progress: Callable[[str], object] = lambda step: None,
 ) -> Described | None:
-    """Measure and choose; None if no timer is known with so many pending.
+    """Measure and choose; None if no timer could be measured with so many pending.
 
     Where noise would decide, the timers that matter are measured again, with more samples.
     """

@@ -65,7 +65,7 @@ def _unescaped(text: bytes) -> bytes:
 
 
 class _Envelope(NamedTuple):
-    """What is around each line."""
+    """The text that a container runtime puts around each line."""
 
     line: str  # a pattern of a line in it
     part: str  # a pattern with the stream, the text, and what the last part of a line has
@@ -107,7 +107,7 @@ def is_joined(name: str) -> bool:
 
 
 def whole(name: str, data: bytes) -> int:
-    """How many bytes of some whole lines are behind no part of a line that goes on."""
+    """The number of bytes up to the last place at which no line lacks its remaining parts."""
     if not is_joined(name):
         return len(data)
     size = 0
