@@ -17,9 +17,9 @@ from compare.base.datasets import Dataset
 from compare.base.stages import SHARD, Batches, Here, Stage
 from compare.base.versions import versions
 from compare.spark.facts import about, cores, is_remote
-from compare.spark.failures import plain_failures
+from compare.spark.failures import plain_failures, plain_interrupts
 from compare.spark.places import TABLE, is_far
-from compare.spark.session import spark_session
+from compare.spark.session import end_java, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +35,7 @@ _WRITING = {
     "parquet.enable.dictionary": "false",
     # Bytes of a row group: what a reader holds at least. The default is 128 MB.
     "parquet.block.size": str(1 << 23),
-    # Rows after which the size is looked at. By default at least 100, of 1.4 MB each.
+    # How often, in rows, the size is checked. The default is at least 100, of 1.4 MB each.
     "parquet.page.size.row.check.min": "1",
     "parquet.page.size.row.check.max": "8",
     "parquet.page.write-checksum.enabled": "true",
@@ -130,12 +130,22 @@ class OnSpark:
 
     def write(self, rows: "DataFrame", path: str, description: str) -> None:
         """See `Engine`. Raises PipelineError."""
-        with plain_failures("the Spark job failed"), self._described(description):
-            writer = rows.write.options(**_WRITING)
-            if path.startswith(TABLE):
-                writer.saveAsTable(path.removeprefix(TABLE))
-            else:
-                writer.mode("append").parquet(uri_of(path))
+        try:
+            with (
+                plain_interrupts(),
+                plain_failures("the Spark job failed"),
+                self._described(description),
+            ):
+                writer = rows.write.options(**_WRITING)
+                if path.startswith(TABLE):
+                    writer.saveAsTable(path.removeprefix(TABLE))
+                else:
+                    writer.mode("append").parquet(uri_of(path))
+        except KeyboardInterrupt:
+            if not is_far(path):
+                # The caller removes what is written. Tasks that go on would write more.
+                end_java(self.session)
+            raise
 
     def collect(self, rows: "DataFrame", description: str) -> pa.Table:
         """See `Engine`. Raises PipelineError."""

@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,9 @@ _CONNECT_TIMEOUT = 5.0
 
 _CONNECT_PORT = 15002
 
+_own: "list[SparkSession]" = []
+"""The session that `spark_session` has started, and stops: one at most."""
+
 
 def missing_packages() -> str | None:
     """Return a message about missing packages that Spark needs, without importing any."""
@@ -133,13 +137,37 @@ def spark_session(
         return
     with plain_interrupts():
         own = _connect(remote) if remote.startswith("sc://") else _start(remote or "local[*]")
+        _own.append(own)
         try:
             yield own
         finally:
-            with warnings.catch_warnings():
-                # After an interrupt the JVM may have ended already.
-                warnings.filterwarnings("ignore", "Unable to cleanly", RuntimeWarning)
-                own.stop()
+            if own in _own:
+                _own.remove(own)
+                with warnings.catch_warnings():
+                    # After an interrupt the JVM may have ended already.
+                    warnings.filterwarnings("ignore", "Unable to cleanly", RuntimeWarning)
+                    own.stop()
+
+
+def end_java(session: "SparkSession") -> None:
+    """End a session at once if it is our own, and the Java of this process with all its tasks.
+
+    `SparkSession.stop` waits for tasks, which write meanwhile. The next session starts a new Java.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if session not in _own or is_remote(session) or process is None:
+        return
+    _own.remove(session)
+    process.kill()
+    process.wait()
+    context: Any = session.sparkContext
+    context._jsc = None  # `stop` would call it
+    context.stop()
+    SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def sql_settings(
@@ -251,10 +279,18 @@ def _start(master: str) -> "SparkSession":
         # A new Java has the settings, and has let PYSPARK_SUBMIT_ARGS override them.
         builder = SparkSession.builder.config(map=settings if earlier else {})
         session = builder.master(settings["spark.master"]).getOrCreate()
-        # It would print a traceback if Java ends first, as after SIGTERM to both.
         context: Any = session.sparkContext
-        context._accumulatorServer.handle_error = lambda *_: None
+        server = context._accumulatorServer
+        server.handle_error = partial(_unless_ended, server.handle_error)
         return session
+
+
+def _unless_ended(handle_error: Callable[..., object], *request: object) -> None:
+    """Report an error of PySpark's server of accumulators, but not that Java has ended first, as
+    after SIGTERM to both.
+    """
+    if not isinstance(sys.exception(), ConnectionError | EOFError):
+        handle_error(*request)
 
 
 def _launch(settings: Mapping[str, Any]) -> Any:

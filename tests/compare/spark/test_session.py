@@ -3,6 +3,7 @@ alone.
 """
 
 import builtins
+import os
 import socket
 import subprocess
 import sys
@@ -226,6 +227,43 @@ def test_the_command_on_a_machine_without_java(tmp_path):
     said = done.stderr.removeprefix(f"{COMPILING}\n")  # on the first run after a change
     assert (done.returncode, said) == (0, "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "home", "trace"]
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from compare import generate, spark_session
+
+parent = Path(sys.argv[1])
+
+def interrupt():
+    while not list(parent.rglob("*.parquet")):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    generate("server", parent / "out", operations=10**8, shards=40, master="local[2]")
+except KeyboardInterrupt:
+    print("interrupted", os.listdir(parent))
+with spark_session("local[2]") as spark:
+    print("then", spark.range(10).count())
+print(os.listdir(parent))
+"""
+
+
+@pytest.mark.cluster
+@pytest.mark.spark
+def test_after_an_interrupt_nothing_is_left_and_the_next_call_starts_another_java(tmp_path) -> None:
+    """In a process that goes on, as in a notebook. Tasks that still ran would write once more."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, tmp_path],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["interrupted []", "then 10", "[]"], done.stderr
 
 
 def test_a_stopped_session_is_refused_in_one_line() -> None:
