@@ -38,9 +38,15 @@ def is_far(place: object) -> bool:
 
 
 def dataset_path(place: object, run: str, name: str) -> str:
-    """The path of a dataset of a run; of a table, which holds one, the table."""
+    """The path of the first dataset of a run; for a table, the table."""
     text = str(place)
     return text if text.startswith(TABLE) else f"{text.rstrip('/')}/{run}/{name}"
+
+
+def other_path(place: object, run: str, name: str) -> str:
+    """The path of another dataset of a run; beside a table, a table with that end of its name."""
+    text = str(place)
+    return f"{text}_{name}" if text.startswith(TABLE) else dataset_path(place, run, name)
 
 
 def read_description(session: "SparkSession", place: str) -> str | None:
@@ -78,9 +84,8 @@ class NewRun:
 
     def dataset(self, name: str) -> str:
         """The path of a dataset."""
-        if name in self.others and self.place.startswith(TABLE):
-            return f"{self.place}_{name}"
-        return dataset_path(self.place, self.run, name)
+        path_of = other_path if name in self.others else dataset_path
+        return path_of(self.place, self.run, name)
 
     def describe(self, text: str) -> None:
         """Write the description: the run is seen from now on. Raises PipelineError."""
@@ -138,11 +143,13 @@ def new_run(
     force: bool,
     run_of: Callable[[str], str],
     others: tuple[str, ...] = (),
+    others_of: Callable[[str], tuple[str, ...]] = lambda text: (),
 ) -> Iterator[NewRun]:
     """Write datasets to a place in the block, which ends with `describe`.
 
-    What a failed block has written is discarded. With `force` it replaces what is there, whose run
-    `run_of` takes from its description. Raises `error` if the place is taken.
+    What a failed block has written is discarded. With `force` it replaces what is there: `run_of`
+    and `others_of` take its run and its other datasets from its description. Raises `error` if the
+    place is taken, or the table of another dataset is.
     """
     existing = read_description(session, place)
     if existing is not None and not force:
@@ -150,9 +157,12 @@ def new_run(
     former = None if existing is None else run_of(existing)
     new = NewRun(session, place, force, others)
     if place.startswith(TABLE):
-        for table in (place, *map(new.dataset, others)) if existing is None else ():
-            if _is_table(session, table):
-                raise error(f"{table} exists, and is not a table of this package")
+        if existing is None and _is_table(session, place):
+            raise error(f"{place} exists, and is not a table of this package")
+        own = () if existing is None else others_of(existing)
+        for name in others:
+            if name not in own and _is_table(session, new.dataset(name)):
+                raise error(f"{new.dataset(name)} exists; {place} may need that table")
         if former is not None:
             new.discard(former)
     try:

@@ -284,14 +284,21 @@ class Describer:
 
 def _distribution(counts: Int64s, ends: tuple[int, int]) -> Distribution:
     shortest, longest = map(int, ends)
-    first, last = (
-        (shift << DIGITS) + (time >> shift)  # as `_bin`
-        for time in (shortest, longest)
-        for shift in (max(time.bit_length() - 1 - DIGITS, 0),)
-    )
+    first = _bin_of(shortest)
     # A shard may have few of the many bins.
-    bins = first + np.flatnonzero(counts[first : last + 1])
+    bins = first + np.flatnonzero(counts[first : _bin_of(longest) + 1])
     return Distribution(bins.tolist(), counts[bins].tolist(), shortest, longest)
+
+
+def _bin_of(time: int) -> int:
+    """`_bin` in Python, which would have to be compiled for a call.
+
+    >>> times = 0, 4095, 4096, 10**9, 2**62
+    >>> [_bin_of(time) for time in times] == [_bin.py_func(np.int64(time)) for time in times]
+    True
+    """
+    shift = max(time.bit_length() - 1 - DIGITS, 0)
+    return (shift << DIGITS) + (time >> shift)
 
 
 @inlined

@@ -83,9 +83,17 @@ def new_far_trace(
     def run_of(text: str) -> str:
         return About.parse(text, place).run
 
-    others = (REJECTED_IN,)
+    def others_of(text: str) -> tuple[str, ...]:
+        return (REJECTED_IN,) if About.parse(text, place).has_rejected else ()
+
     with new_run(
-        engine.session, place, TraceError, force=force, run_of=run_of, others=others
+        engine.session,
+        place,
+        TraceError,
+        force=force,
+        run_of=run_of,
+        others=(REJECTED_IN,),
+        others_of=others_of,
     ) as new:
         unfinished = UnfinishedFarTrace(engine, new, unit, dict(source))
         yield unfinished

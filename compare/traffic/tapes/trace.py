@@ -42,7 +42,7 @@ from compare.base.files import (
     obstacle,
     parse_manifest,
 )
-from compare.spark.places import dataset_path
+from compare.spark.places import dataset_path, is_far, other_path
 from compare.traffic.tapes.blocks import (
     BLOCKS,
     KEY,
@@ -84,6 +84,11 @@ class About:
     def span(self) -> int:
         """Units from the first operation to the last, over all shards; 0 without operations."""
         return (self.totals["last_time"] or 0) - (self.totals["first_time"] or 0)
+
+    @property
+    def has_rejected(self) -> bool:
+        """Whether rows of the log were rejected."""
+        return any(self.source.get(name) for name in ("unreadable", "unmatched"))
 
     @classmethod
     def parse(cls, text: str, place: str) -> "About":
@@ -222,8 +227,10 @@ class Trace(About):
         return shards
 
     @property
-    def rejected(self) -> Path | None:
-        """The table of rejected rows of the log, if there are any; see docs/logs.md."""
+    def rejected(self) -> Path | str | None:
+        """The dataset of rejected rows of the log, if there are any; see docs/logs.md."""
+        if is_far(self.place):
+            return other_path(self.place, self.run, REJECTED_IN) if self.has_rejected else None
         path = self.path / self.run / REJECTED_IN
         return path if path.exists() else None
 

@@ -198,7 +198,10 @@ def test_rejected_rows_of_a_table_are_a_table_beside_it(spark, place, tmp_path):
     log.write_text("t,d\n1,2\n")
     ingest_requests(log, f"table:{name}", force=True, **meant)
     assert not spark.catalog.tableExists(f"{name}_rejected")
-    spark.range(3).write.saveAsTable(f"{name}2_rejected")
-    with one_line((TraceError, PipelineError), "is not a table of this package"):
-        ingest_requests(log, f"table:{name}2", **meant)
-    assert spark.table(f"{name}2_rejected").count() == 3
+    assert done.trace.rejected == f"table:{name}_rejected"
+    # One of somebody else is never replaced.
+    spark.range(3).write.saveAsTable(f"{name}_rejected")
+    for force in (False, True):
+        with one_line((TraceError, PipelineError), "exists"):
+            ingest_requests(log, f"table:{name}", force=force, **meant)
+    assert spark.table(f"{name}_rejected").count() == 3
