@@ -58,7 +58,10 @@ public final class Timers {
         Thread[] threads = new Thread[count];
         for (int i = 0; i < count; i++) {
             threads[i] = new Thread(() -> {
-                for (int j = 0; j < calls; j++) timer.newTimeout(timeout -> {}, 1, TimeUnit.HOURS).cancel();
+                for (int j = 0; j < calls; j++) {
+                    Thread.currentThread().interrupt(); // as of a thread that is asked to stop
+                    timer.newTimeout(timeout -> {}, 1, TimeUnit.HOURS).cancel();
+                }
             });
             threads[i].start();
         }

@@ -1,6 +1,8 @@
 package wheelwork;
 
+import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -8,7 +10,6 @@ import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.Arrays;
@@ -51,7 +52,8 @@ public final class Recorder {
     private static final Map<Object, Integer> shards = new WeakHashMap<>();
     private static int nextShard;
     private static long nextCall = CALLS / 2; // the JDK's executors count from 0
-    private static FileChannel file, timers;
+    private static RandomAccessFile file; // not a channel, which an interrupted thread would close
+    private static FileOutputStream timers;
     private static ByteBuffer page = ByteBuffer.allocate(0); // of the file, from `end` - its capacity
     private static long end;
     private static boolean failed;
@@ -65,11 +67,9 @@ public final class Recorder {
         try (Stream<Path> entries = Files.list(folder)) {
             if (entries.findAny().isPresent()) throw new IllegalStateException(directory + " exists and is not empty");
         }
-        var append = new StandardOpenOption[] {StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE};
-        timers = FileChannel.open(folder.resolve("timers"), append);
-        file = FileChannel.open(
-                folder.resolve("events"), StandardOpenOption.CREATE_NEW, StandardOpenOption.READ, StandardOpenOption.WRITE);
-        file.tryLock(); // held as long as this JVM runs
+        timers = new FileOutputStream(folder.resolve("timers").toFile());
+        file = new RandomAccessFile(folder.resolve("events").toFile(), "rw");
+        file.getChannel().tryLock(); // held as long as this JVM runs
         ProcessHandle.Info process = ProcessHandle.current().info();
         Stream<String> command = Stream.concat(
                 Stream.of(process.command().orElse("java")), Arrays.stream(process.arguments().orElse(new String[0])));
@@ -80,7 +80,8 @@ public final class Recorder {
                 command.map(Recorder::json).collect(Collectors.joining(", ")),
                 json(System.getProperty("java.version")),
                 Instant.now().truncatedTo(ChronoUnit.SECONDS));
-        end = file.write(ByteBuffer.wrap(header.getBytes(StandardCharsets.UTF_8)));
+        file.write(header.getBytes(StandardCharsets.UTF_8));
+        end = file.length();
     }
 
     /** The number of a call of this timer that has one of its own, below CALLS. */
@@ -111,15 +112,18 @@ public final class Recorder {
 
     private static boolean turnPage() {
         if (failed) return false;
+        boolean interrupted = Thread.interrupted(); // to map a page is refused to an interrupted thread
         try {
             // Zeros first: a full disk is an error here, and would be a fault in a page of a sparse file.
-            ByteBuffer zeros = ByteBuffer.allocate(PAGE);
-            while (zeros.hasRemaining()) file.write(zeros, end + zeros.position());
-            page = file.map(FileChannel.MapMode.READ_WRITE, end, PAGE).order(ByteOrder.LITTLE_ENDIAN);
+            file.seek(end);
+            file.write(new byte[PAGE]);
+            page = file.getChannel().map(FileChannel.MapMode.READ_WRITE, end, PAGE).order(ByteOrder.LITTLE_ENDIAN);
             end += PAGE;
         } catch (IOException error) {
             failed = true;
             System.err.println("wheelwork: events were lost: " + error.getMessage());
+        } finally {
+            if (interrupted) Thread.currentThread().interrupt();
         }
         return !failed;
     }
@@ -134,7 +138,7 @@ public final class Recorder {
                 .orElse("?"));
         String line = String.format("{\"class\": %s, \"set_by\": %s}%n", json(type), json(setBy));
         try {
-            timers.write(ByteBuffer.wrap(line.getBytes(StandardCharsets.UTF_8)));
+            timers.write(line.getBytes(StandardCharsets.UTF_8));
         } catch (IOException error) {
             // The timer is recorded without it.
         }
