@@ -86,7 +86,7 @@ class Driver {
     }
     for (; operations[this.next]?.[0] <= moment; this.next++) {
       const [, op, id, deadline] = operations[this.next], held = pending.get(id);
-      const action = op === CANCEL ? "cancelled" : held && op !== START ? "re-armed" : "scheduled";
+      const action = op === CANCEL ? "cancelled" : held ? "re-armed" : "scheduled";
       const tooLate = !held && (op === CANCEL || op === REARM);
       const named = op === CANCEL ? held?.deadline : deadline;
       const key = tooLate ? `${op === CANCEL ? "cancelled" : "re-armed"} too late` : action;
@@ -95,7 +95,7 @@ class Driver {
       if (op === CANCEL) {
         this.structure.cancel(held.handle);
         pending.delete(id);
-      } else this.arm(id, op === START ? undefined : held, deadline);
+      } else this.arm(id, held, deadline);
     }
     return done;
   }
@@ -109,7 +109,8 @@ class Driver {
   }
 
   expire([, , id, deadline], at) {
-    const late = at - Math.max(deadline, this.pending.get(id).armedAt);
+    // A structure may fire what was due when it was armed "at" its deadline.
+    const { armedAt } = this.pending.get(id), late = Math.max(at, armedAt) - Math.max(deadline, armedAt);
     this.fired.count++;
     this.fired.late = Math.max(this.fired.late, late);
     this.fired.early = Math.max(this.fired.early, -late);

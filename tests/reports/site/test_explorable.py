@@ -151,3 +151,20 @@ def test_a_log_and_a_tape_become_operations(tmp_path):
     own = [[0, START, 0, 500], [4, START, 1, 104], [20, CANCEL, 0, 0]]
     given = [[0, START, 0, 300], [4, START, 1, 304], [20, CANCEL, 0, 0]]
     assert read["logs"] == [own, own, given]
+
+
+@NEEDS_NODE
+def test_what_is_started_again_or_was_due_is_fired_once_and_in_time(tmp_path):
+    """As an address can ask for: a start of a pending timer moves it."""
+    fired = answer(
+        tmp_path,
+        """
+        const operations = [[0, 0, 0, 9], [1, 0, 0, 12], [5, 0, 1, 3]];
+        const parameters = { tick: 1, wheel_size: 10, levels: 3 };
+        const all = ["heap", "hashed-wheel", "hierarchical-wheel", "cascading-wheel"].map((name) =>
+          [name, new Driver(name, parameters, operations).run(Infinity).fired]);
+        answer(Object.fromEntries(all));""",
+    )
+    for name, each in fired.items():
+        assert (each["count"], each["early"]) == (2, 0), name
+        assert each["late"] <= 1, name
