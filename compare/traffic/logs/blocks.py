@@ -34,7 +34,7 @@ HEAD_BYTES = 1 << 20
 STDIN = "-"
 
 _STORES = ("s3://", "gs://")
-"""URIs of files that Arrow can read; to look for one that cannot be reached takes seconds."""
+"""Prefixes of URIs that Arrow can read. Trying one that cannot be reached takes seconds."""
 _GIVE_UP = "retry_limit_seconds=5"
 
 UTF_16 = "UTF-16"
@@ -283,12 +283,17 @@ def file_blocks(source: Source) -> Iterator[Block]:
         yield Block(first, min(BLOCK, size - first))
 
 
+def _plain(name: str) -> str:
+    """A name without `file://`, which stands for this machine."""
+    return name.removeprefix("file://")
+
+
 def is_readable(name: str) -> bool:
     """True for a path, or a URI of a file that Arrow can read, if it can be reached.
 
     Directories and patterns at URIs are Spark's.
     """
-    if "://" not in name:
+    if "://" not in _plain(name):
         return True
     # Behind `?name=` stand options of Arrow's.
     if re.search(r"[*\[{]|\?(?!\w+=)", name) or name.endswith("/"):
@@ -339,7 +344,7 @@ def expand(names: list[str]) -> list[str]:
     """
     files: dict[str, None] = {}
     for name in names:
-        name = name.removeprefix("file://")
+        name = _plain(name)
         path = Path(name)
         matches = [name]
         if name != STDIN and "://" not in name and not path.exists() and set("*?[") & set(name):

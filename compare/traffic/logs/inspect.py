@@ -78,7 +78,7 @@ class Inspection:
 
     @property
     def _doubt(self) -> str:
-        """The question whether a column has durations at all."""
+        """A question or warning about the guessed columns; empty without one."""
         duration = self.guesses.get("duration", "")
         if self.made is not None and self.made.has_address:
             return "The key is the first address in each line. Is it the one that may fall idle?"

@@ -1,4 +1,4 @@
-"""The ingestion of a log: what both executors share, and the one in this process."""
+"""The ingestion of a log: what both engines share, and the one in this process."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 class Job(NamedTuple):
-    """An ingestion, independent of the executor."""
+    """An ingestion, independent of the engine."""
 
     name: str
     logs: tuple[Log, ...]  # files

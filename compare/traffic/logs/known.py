@@ -55,7 +55,7 @@ class Known(NamedTuple):
     end: str = ""  # a column with the end, instead of a duration
     keys: tuple[str, ...] = ()
     time_format: str = ""  # if it cannot be guessed from the values
-    where: str = ""  # the rows that are requests; if the log has the column
+    where: str = ""  # which rows are requests; ignored if the log lacks the column
 
     def fits(self, columns: Collection[str]) -> bool:
         """Return whether a log has these columns."""

@@ -56,7 +56,7 @@ _INSIDE = (r"^[^ ]+ std(?:out|err) F ", r'^\{"log": ?"')
 _DOCKER_TIME = r'"time": ?"(?P<time>[^"]+)"'
 _ADDRESS = r"\b(?P<key>(?:[0-9]{1,3}\.){3}[0-9]{1,3})\b"
 _MOST = 0.9
-"""The share of the lines that have an address, if it is the key."""
+"""The share of lines that must have an address for it to be the key."""
 
 
 class Made(NamedTuple):

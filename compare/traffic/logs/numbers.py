@@ -4,10 +4,9 @@ A number of units becomes two integers, the whole units and a fraction in 10**-1
 that no digit goes through a float. Arrow parses times. Its `strptime` turns 31 February into
 2 March, so a result counts only if it prints as the text. The other texts are parsed one by one.
 
-One int64 of nanoseconds in place of the two was tried: this file became nine lines shorter. But
-nanoseconds end in 2262, where logs write 9999-12-31 for an end that has not come; tapes in seconds
-could not reach 2**63 - 1; and further digits, which floats print and which decide on which side of
-a unit a time lies, would be lost.
+One int64 of nanoseconds would not do in place of the two. It ends in 2262, where logs write
+9999-12-31 for an end that has not come; tapes in seconds could not reach 2**63 - 1; and further
+digits, which floats print and which decide on which side of a unit a time lies, would be lost.
 """
 
 import re

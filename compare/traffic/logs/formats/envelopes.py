@@ -95,7 +95,7 @@ def envelope_of(lines: Sequence[str]) -> str:
         if 2 * sum(re.match(one.line, line) is not None for line in some) > len(some):
             parts = filter(None, (re.match(one.part, line) for line in lines))
             ends = {part["last"] is not None for part in parts}
-            if len(ends) > 1:
+            if False in ends and (True in ends or name == "CRI"):
                 return f"{name}, long lines in parts"
             return name if True in ends or name == "CRI" else f"{name}, without line ends"
     return ""

@@ -8,6 +8,7 @@ import pytest
 from compare.traffic.logs import blocks
 from compare.traffic.logs.blocks import LogError
 from compare.traffic.logs.formats.base import Layout
+from compare.traffic.logs.formats.envelopes import envelope_of, is_joined
 from compare.traffic.logs.formats.patterns import LINES
 from compare.traffic.logs.opening import ANY, open_log
 from tests.compare.traffic.logs.kinds import KINDS
@@ -146,6 +147,12 @@ def cri(stream, text, *, more=False):
 def docker(stream, text, *, more=False):
     line = {"log": text if more else f"{text}\n", "stream": stream, "time": "2024-05-01T"}
     return json.dumps(line, separators=(",", ":")) + "\n"
+
+
+def test_a_first_line_may_be_longer_than_what_is_looked_at():
+    parts = [cri("stdout", "a", more=True).rstrip()] * 60
+    assert is_joined(envelope_of(parts))
+    assert not is_joined(envelope_of([cri("stdout", "a").rstrip()] * 60))
 
 
 @pytest.mark.parametrize("block", [30, 150, 1 << 20])

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compare.spark.session import sql_settings
+from compare.traffic.logs.blocks import is_readable
 from compare.traffic.logs.ingest import ingest_requests, ingest_touches
 from compare.traffic.tapes.blocks import Tapes
 from compare.traffic.tapes.tape import joined
@@ -174,6 +175,13 @@ def test_a_table_of_a_catalog(spark, lake, tmp_path):
     done = ingest_requests("table:v", tmp_path / "out", session=spark, **REQUESTS)
     assert done.trace.totals == ingest_requests(name, tmp_path / "here", **REQUESTS).trace.totals
     assert done.trace.source["format"] == "table"
+
+
+def test_what_only_spark_reads():
+    """Directories and patterns at URIs, but not those of this machine."""
+    here = ("/a/*.csv", "file:///a/*.csv", "file:///a/", "a/")
+    assert all(map(is_readable, (*here, "s3://b/a.csv", "gs://b/a?anonymous=true")))
+    assert not any(map(is_readable, ("s3://b/*.csv", "s3://b/a/", "s3://b/a?.csv", "nosuch://a")))
 
 
 CSV = {"time": "ts", "duration": "rtt", "timeout": "3s", "unit": "us", "shards": 2}
