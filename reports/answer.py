@@ -181,9 +181,7 @@ def _languages(summary: Summary) -> dict[str, Any]:
     for number, by_size in rough_fits_of(summary, peers.CALLER).items():
         language = summary.peers[number - first].facts["language"]
         if language != "Python":
-            meaning = (
-                f"It has a timer that is written in {language}, which the run timed as a peer."
-            )
+            meaning = f"It calls a timer written in {language}, which this run timed as a peer."
             new = _caller(f"a {language} program", meaning, {RANDOM: {}}, rough=True)
             fits = callers.setdefault(f"{peers.CALLER} {language}", new)["fits"]
             fits[RANDOM][number] = by_size

@@ -40,7 +40,7 @@ TENFOLD = MODELLED.format(
     firing=632,
 )  # fmt: skip
 
-NOT_MEASURED = "No timer in this run that is precise enough was measured in this case. Choose"
+NOT_MEASURED = "No timer in this run that is precise enough was measured in this case. Allow"
 FREE = "{ constants: [1, 1, 1, 0, 0, 0, 0], error: 0.1, rounds: [] }"
 AS_SET = {"traffic": "as set here"}
 ASYNCIO = AS_SET | {"caller": "an asyncio program"}
@@ -163,8 +163,8 @@ WORDS = {
         # 900 of 500 and 100 of 1 500 ns, and 93.6 wake-ups of 25 us
         "Keep uvloop. It fires 2ms early to 1ms late. delay-queue would save 0.0149 % of a core,"
         " which is less than 1 % of a core. uvloop costs 0.294 % of a core (0.109 to 0.794 % in 9"
-        " of 10 replays), 2.94 µs for each timer. The costs of this caller were measured with one"
-        " number of timers in a call, so their intervals are wide.",
+        " of 10 replays), 2.94 µs for each timer. The costs of this caller follow from three"
+        " measured ones, so their intervals are wide.",
         "delay-queue 94.9 0.279 %",
         USUAL,
     ),

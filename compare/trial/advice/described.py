@@ -50,6 +50,13 @@ class Cost(NamedTuple):
     nbytes: int  #: 0 for a host
     lateness: tuple[int, int]
 
+    @property
+    def noise(self) -> tuple[float, float]:
+        """The least and the greatest cost of a round; the interval if there are not several."""
+        if len(self.rounds) > 1:
+            return min(self.rounds), max(self.rounds)
+        return self.low, self.high
+
 
 @dataclass(frozen=True)
 class Described:
@@ -67,8 +74,8 @@ class Described:
         offers = [
             Offer(
                 each.share,
-                low=min(each.rounds),
-                high=max(each.rounds),
+                low=each.noise[0],
+                high=each.noise[1],
                 exact=each.lateness == (0, 0),
                 nbytes=each.nbytes,
                 default=True,
@@ -170,7 +177,9 @@ def described(
     while True:
         for size in sizes:
             progress(f"measuring {len(left)} timers with {size:,} pending")
-            for (_, label), fit in fits({caller: left}, size, traffic.kind, samples).items():
+            for (_, label), fit in fits(
+                {caller: left}, size, traffic.kind, samples, more=1
+            ).items():
                 known[label][size] = fit
             left = {label: each for label, each in left.items() if size in known[label]}
         advice = advice_of(caller, traffic, known, everyone, sizes[-1])

@@ -3,9 +3,9 @@
 A reader knows how many timers start in a second, how long their timeouts are, which share is
 cancelled and after how long, and the step of the caller's clock. The number pending follows, by
 Little's law (1961): rate times the mean time for which a timer is pending; but a timer holds at
-least as many as start in a step of the clock. So do the numbers of
-steps and calls: of n random events in a second, at least one is in slots * (1 - exp(-n / slots)) of
-its slots. They are multiplied with the seven constants of `compare.trial.bench.constants`, which
+least as many as start in a step of the clock. The numbers of steps and calls follow, too: of n
+random events in a second, at least one is in slots * (1 - exp(-n / slots)) of its slots. They are
+multiplied with the seven constants of `compare.trial.bench.constants`, which
 are measured at a few numbers of pending timers. Between these, the logarithm of a constant is
 linear in that of the number pending. Above the largest it grows as in the last interval, and below
 the smallest it stays.
@@ -44,8 +44,8 @@ WIDER = 0.1
 """What is added to the relative error for each factor of e beyond the sizes that were measured."""
 
 ROUGH = 0.6
-"""The relative error of costs that were measured with one number of timers in a call: of 21
-settings, those of 10 were within a factor of 1.5 of a replay.
+"""The relative error of costs that were measured with one number of timers in a call: 10 of
+21 settings were within a factor of 1.5 of a replay.
 """
 
 
@@ -99,19 +99,26 @@ def is_known(traffic: Traffic, fits: Mapping[int, Fit], largest: int) -> bool:
     return traffic.held <= own * (BEYOND if own >= largest else NEAR)
 
 
+def around(pending: float, fits: Mapping[int, Fit]) -> tuple[int, int]:
+    """The sizes whose constants count with this number of pending timers; twice the only one."""
+    sizes = sorted(fits)
+    above = next((k for k in range(1, len(sizes)) if sizes[k] >= pending), len(sizes) - 1)
+    return sizes[max(above - 1, 0)], sizes[above]
+
+
 def at(pending: float, fits: Mapping[int, Fit]) -> Fit:
     """The constants and their relative error with this number of pending timers."""
-    sizes = sorted(fits)
-    if len(sizes) == 1:
-        return fits[sizes[0]]
-    above = next((k for k in range(1, len(sizes)) if sizes[k] >= pending), len(sizes) - 1)
-    left, right = sizes[above - 1], sizes[above]
+    left, right = around(pending, fits)
+    if left == right:
+        return fits[left]
     share = max(math.log(max(pending, 1e-9) / left) / math.log(right / left), 0.0)
     parts = [
         _between(low, high, share, (pending - left) / (right - left))
         for low, high in zip(fits[left].constants, fits[right].constants, strict=True)
     ]
-    outside = max(math.log(max(pending, 1e-9) / right), math.log(sizes[0] / max(pending, 1.0)), 0.0)
+    outside = max(
+        math.log(max(pending, 1e-9) / right), math.log(min(fits) / max(pending, 1.0)), 0.0
+    )
     error = max(fits[left].error, fits[right].error) + WIDER * outside
     return Fit(Constants(*parts), error)
 
@@ -140,8 +147,8 @@ def cost(traffic: Traffic, fits: Mapping[int, Fit]) -> tuple[float, float, float
 
 def by_round(traffic: Traffic, fits: Mapping[int, Fit]) -> list[float]:
     """The cost by the constants of each round of samples alone; of all if there are no rounds."""
-    rounds = min(len(fit.rounds) for fit in fits.values())
+    near = {size: fits[size] for size in around(traffic.held, fits)}
     return [
-        cost(traffic, {size: Fit(fit.rounds[k], fit.error) for size, fit in fits.items()})[0]
-        for k in range(rounds)
+        cost(traffic, {size: Fit(fit.rounds[k], fit.error) for size, fit in near.items()})[0]
+        for k in range(min(len(fit.rounds) for fit in near.values()))
     ] or [cost(traffic, fits)[0]]

@@ -157,7 +157,7 @@ def advise(trace: Trace, bounds: Bounds, engine: Engine, objective: str = "cpu")
         halving = len(half) > FINALISTS and sample.total < last.total
     turns = list[dict[str, Outcome]]()
     while True:
-        turns += in_turns(engine, last, left, limit)
+        turns += in_turns(engine, last, left, limit, MOST_TURNS - len(turns))
         finalists = measured(last, turns)
         advice = Advice(trace, bounds, objective, last, finalists, dropped, [*rounds])
         if advice.decided or len(turns) >= MOST_TURNS:
@@ -169,16 +169,20 @@ def advise(trace: Trace, bounds: Bounds, engine: Engine, objective: str = "cpu")
 
 
 def in_turns(
-    engine: Engine, sample: Sample, candidates: Sequence[Contestant], limit: float = math.inf
+    engine: Engine,
+    sample: Sample,
+    candidates: Sequence[Contestant],
+    limit: float = math.inf,
+    most: int = MOST_TURNS,
 ) -> list[dict[str, Outcome]]:
     """The outcomes of at least TURNS turns, which together measure at least SECONDS of CPU time.
 
-    Of a short trace, MOST_TURNS are enough. Every second turn has the reverse order, so that no
+    There are at most `most` turns. Every second turn has the reverse order, so that no
     candidate always comes first.
     """
     turns: list[dict[str, Outcome]] = []
     seconds = 0.0
-    while len(turns) < TURNS or (seconds < SECONDS and len(turns) < MOST_TURNS):
+    while len(turns) < most and (len(turns) < TURNS or seconds < SECONDS):
         turns.append(outcomes(engine, sample, candidates, limit=limit))
         seconds += sum(outcome.seconds for outcome in turns[-1].values())
         candidates = candidates[::-1]

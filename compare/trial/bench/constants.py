@@ -249,17 +249,19 @@ def fits(
                     spent = seconds_of(replay_of(caller, label), each, made, limit)
                 except OverBudgetError:
                     over.add(key)
+                    rows.pop(key, None)
+                    seconds.pop(key, None)
                     continue
                 if not turns:
                     rows[key].append(counts)
                     seconds[key].append([])
                 seconds[key][-1].append(max(spent, 1e-9))
             turns += 1
-    return {key: fitted(rows[key], samples) for key, samples in seconds.items() if key not in over}
+    return {key: fitted(rows[key], samples) for key, samples in seconds.items()}
 
 
 def _is_noisy(samples: Iterable[list[list[float]]]) -> bool:
-    """Whether the latest samples differ by NOISY, of half of the timers."""
+    """Whether the latest samples of half of the timers differ by more than NOISY."""
     latest = [each[-1] for each in samples if each and each[-1]]
     return bool(latest) and median(max(each) / min(each) for each in latest) > 1 + NOISY
 

@@ -1,8 +1,8 @@
 """Measure the constants of all timers for all callers, and store them in the table of results.
 
 The constants of `compare.trial.bench.constants` are metrics of the subject "CALLER, KIND", such as
-"python, random", with so many timers pending: `cost_pair`, ..., `cost_unit`, without a repeat. The
-same of each round of samples, with the number of the round, say how far they are to be trusted.
+"python, random", with so many timers pending: `cost_pair`, ..., `cost_unit`, without a repeat.
+Those of each round of samples, stored with its number, show how far to trust them.
 `cost_error` is the relative error of a cost that is stated with them.
 """
 

@@ -102,23 +102,25 @@ def holding(tapes: Tapes) -> Phases:
 def calling(plan: Plan) -> Phases:
     """Phases: start; settle and the first pairs; pairs; steps; a jump; expiries and as many starts.
 
-    They are what `callers.costs_of` lets a caller do.
+    They are what `callers.costs_of` lets a caller do. A step ends each round of pairs, so that what
+    these leave for the next step, as Netty's queue of new timers, is part of them.
     """
     n, replacements = plan.size, plan.replacements
     ids = plan.slots.repeat(2)
     deadlines = np.zeros(ids.size, np.int64)
     deadlines[1::2] = plan.deadlines
-    pairs = _rows(SETTLING, np.tile([CANCEL, START], plan.slots.size), ids, deadlines)
+    moments = SETTLING + (np.arange(ids.size) >= 2 * plan.pair_count)
+    pairs = _rows(moments, np.tile([CANCEL, START], plan.slots.size), ids, deadlines)
     half = 2 * plan.pair_count
-    steps = SETTLING + 1 + np.arange(callers.steps_of(plan))
+    steps = SETTLING + 3 + np.arange(callers.steps_of(plan))
     moments = OPENS + np.arange(len(replacements)).repeat(replacements.shape[1])
     ids = n + 1 + np.arange(replacements.size)
     fires = _rows(moments, START, ids, replacements.ravel())
     rest = _idle_steps(np.arange(moments[-1] + 1, _last_step(plan) + 1), n)
     return Phases.of(
         _rows(0, START, np.arange(n), plan.filling),
-        joined([_idle(n), part(pairs, 0, half)]),
-        part(pairs, half),
+        joined([_idle(n), part(pairs, 0, half), _idle_steps(np.array([SETTLING + 1]), n)]),
+        joined([part(pairs, half), _idle_steps(np.array([SETTLING + 2]), n)]),
         _idle_steps(steps, n),
         _idle_steps(np.array([OPENS - 1]), n),
         joined([fires, rest]),

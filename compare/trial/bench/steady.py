@@ -22,7 +22,7 @@ RANDOM, ONE, FEW, KEEPALIVE, PERIODIC = "random", "one", "few", "keepalive", "pe
 KINDS = {
     RANDOM: "random timeouts: uniform, from 0 to twice the mean",
     ONE: "one timeout for all",
-    FEW: "a few constant timeouts: a tenth, half and 2.4 times the mean, alike often",
+    FEW: "a few constant timeouts: a tenth, half and 2.4 times the mean, equally often",
     KEEPALIVE: "keep-alive: one timeout for all, and each answer moves the deadline",
     PERIODIC: "periodic: each timer starts again when it fires, with its own period",
 }

@@ -48,19 +48,24 @@ function isKnown(traffic, fits, largest) {
   return heldOf(traffic) <= own * (own >= largest ? BEYOND : NEAR_SIZE);
 }
 
+/** The sizes whose constants count with so many timers pending; twice the only one. */
+function around(pending, fits) {
+  const sizes = sizesOf(fits);
+  const above = sizes.findIndex((size, i) => i === sizes.length - 1 || (i > 0 && size >= pending));
+  return [sizes[Math.max(above - 1, 0)], sizes[above]];
+}
+
 /**
  * The constants and their relative error with so many timers pending, from fits at some sizes. `round`
  * takes those of one round of samples alone.
  */
 function at(pending, fits, round = null) {
-  const sizes = sizesOf(fits);
+  const [left, right] = around(pending, fits);
   const constantsAt = (size) => round === null ? fits[size].constants : fits[size].rounds[round];
-  if (sizes.length === 1) return { constants: constantsAt(sizes[0]), error: fits[sizes[0]].error };
-  const above = Math.max(sizes.findIndex((size, i) => i > 0 && (size >= pending || i === sizes.length - 1)), 1);
-  const [left, right] = [sizes[above - 1], sizes[above]];
+  if (left === right) return { constants: constantsAt(left), error: fits[left].error };
   const share = Math.max(Math.log(Math.max(pending, 1e-9) / left) / Math.log(right / left), 0);
   const part = (pending - left) / (right - left);
-  const outside = Math.max(Math.log(Math.max(pending, 1e-9) / right), Math.log(sizes[0] / Math.max(pending, 1)), 0);
+  const outside = Math.max(Math.log(Math.max(pending, 1e-9) / right), Math.log(sizesOf(fits)[0] / Math.max(pending, 1)), 0);
   return {
     constants: constantsAt(left).map((low, i) => between(low, constantsAt(right)[i], share, part)),
     error: Math.max(fits[left].error, fits[right].error) + WIDER * outside,
@@ -83,6 +88,6 @@ function costOf(traffic, fits, round = null) {
 
 /** The cost by the constants of each round of samples alone; of all if there are no rounds. */
 function byRound(traffic, fits) {
-  const rounds = Math.min(...Object.values(fits).map((fit) => fit.rounds.length));
+  const rounds = Math.min(...around(heldOf(traffic), fits).map((size) => fits[size].rounds.length));
   return rounds ? Array.from({ length: rounds }, (_, k) => costOf(traffic, fits, k)[0]) : [costOf(traffic, fits)[0]];
 }

@@ -36,7 +36,8 @@ function caseOf(form) {
 /** What a timer costs and what it is. The noise of a modelled cost is that of its rounds of samples. */
 function offerOf(number, cost, capacity, host, rounds = null) {
   const timer = data.timers[number];
-  const noise = rounds ? [Math.min(...rounds), Math.max(...rounds)] : cost.slice(1);
+  // One round tells no noise.
+  const noise = rounds?.length > 1 ? [Math.min(...rounds), Math.max(...rounds)] : cost.slice(1);
   return { number: Number(number), timer, cost, noise, rounds, memory: memoryOf(timer, Math.max(capacity, 1)), host: Number(number) === host };
 }
 
@@ -69,7 +70,7 @@ function unanswered(form, { traffic, pending, largest, offers, unmeasured }) {
     return `For ${caller.title}, this run measured only ${listed(kinds.map((kind) => kind.split(":")[0]))}.${told}`;
   }
   if (traffic && !offers.length) return `${counted(pending)} timers would be pending. This caller was measured with up to ${grouped(largest)}. Choose a lower rate or a shorter timeout.`;
-  return "No timer in this run that is precise enough was measured in this case. Choose less precision.";
+  return "No timer in this run that is precise enough was measured in this case. Allow less precision.";
 }
 
 /** The chosen timer, the ranking, and what is said about them. */
@@ -129,7 +130,7 @@ function doubts({ own, pending, largest, smallest, rough, unknown, without }) {
   const said = [];
   if (pending > largest) said.push(`Measured with up to ${grouped(largest)} pending: above that the cost is extrapolated, and its interval wider.`);
   else if (pending < smallest) said.push(`Measured with ${grouped(smallest)} pending and more: below that the interval is wider.`);
-  if (rough) said.push("The costs of this caller were measured with one number of timers in a call, so their intervals are wide.");
+  if (rough) said.push("The costs of this caller follow from three measured ones, so their intervals are wide.");
   if (without) said.push(`${without} was not measured with so many pending.`);
   if (unknown.length) said.push(`Not measured with so many pending, because it takes longer than the budget: ${listed(unknown)}.`);
   if (own?.missing.length) said.push(`Not timed, because it takes longer than the budget: ${listed(own.missing)}.`);

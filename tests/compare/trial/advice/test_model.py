@@ -83,6 +83,9 @@ def test_a_round_has_a_cost_of_its_own():
     fits = {10: Fit(rounds[0], 0.1, rounds), 1_000: Fit(rounds[0], 0.1, rounds)}
     assert by_round(traffic, fits) == pytest.approx([10_000, 30_000])
     assert by_round(traffic, FITS) == [cost(traffic, FITS)[0]]
+    # Rounds of a size that is far away do not count.
+    fits[100_000] = Fit(rounds[0], 0.1)
+    assert by_round(traffic, fits) == pytest.approx([10_000, 30_000])
 
 
 def test_a_timer_holds_what_starts_in_a_step_even_if_all_is_cancelled_in_it():
