@@ -15,7 +15,7 @@ class Site(MetadataHookInterface):
     """Fills the fields `readme` and `urls`."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Called by hatchling with the table `project`."""
+        """Fill the fields in the table `project`."""
         site = self.config["site"].rstrip("/")
         text = Path(self.root, "README.md").read_text(encoding="utf-8")
         if site:

@@ -293,10 +293,10 @@ def callers_lead(summary: Summary) -> str:
     """What the costs are, and which hosts are missing."""
     missing = "".join(f" {name} is not installed here." for name in summary.absent)
     return (
-        "CPU time with N timers pending: of a start and the cancel of a random timer; of a start "
-        "and the expiry; and of a step of the clock with nothing due. Services and event loops "
-        "move their own clock: there, a wake-up is what a call that fires alone costs more than "
-        "one of many. A timer that takes long to fill is not measured with more timers pending."
+        "CPU time with N timers pending. The constants of a caller are fitted to replays. Services "
+        "and event loops move their own clock: a start and the cancel of a random timer, a start "
+        "and the expiry, and a wake-up, which is what a call that fires alone costs more than one "
+        "of many. A timer that takes long to fill is not measured with more timers pending."
         + missing
     )
 

@@ -1,1 +1,1 @@
-"""Arguments, files, progress and executors, which everything else uses."""
+"""Arguments, files, progress and engines, which everything else uses."""

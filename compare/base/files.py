@@ -21,7 +21,7 @@ CANNOT_WRITE = "cannot write"
 """The start of every message about a failed write, including those from Spark workers."""
 
 CACHE = "WHEELWORK_PEERS"
-"""The environment variable that names the folder of what is built."""
+"""The environment variable that names the folder for built programs."""
 
 _NAMES: dict[Any, str] = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
 

@@ -24,7 +24,7 @@ Record = TypeVar("Record")
 
 @cache
 def _hints_of(record: Any) -> dict[str, Any]:
-    """The types of a record's fields. To evaluate the annotations takes longer than a row."""
+    """The types of a record's fields. Cached, as it takes longer than a row."""
     return get_type_hints(record)
 
 

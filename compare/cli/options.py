@@ -263,7 +263,7 @@ def peers() -> Decorator:
 
 all_delays = flag(
     "--all-delays",
-    "Measure what callers pay also for delays that are all equal, a few, kept alive or periodic.",
+    "Also measure what callers pay for other delays: one for all, a few, kept alive, periodic.",
 )
 
 

@@ -1,7 +1,7 @@
 """Write the site into one folder: `python -m reports.site.build OUT`, in a checkout.
 
-Every page is one file with relative links, and asks no other host. The documentation is built into
-`OUT/docs` by Sphinx (`nox -s site`).
+Every page is one file with relative links that loads nothing from other hosts. The documentation
+is built into `OUT/docs` by Sphinx (`nox -s site`).
 """
 
 import json
@@ -119,7 +119,7 @@ class Site:
         )
 
     def place(self, run: Run) -> str:
-        """The page of a run, seen from the start."""
+        """The page of a run, relative to the start page."""
         return f"answer/{run.path.parent.name}-{run.path.name}/{PAGE}"
 
     def write_page(self, name: str, here: str, title: str, description: str, **facts: Any) -> None:
@@ -145,7 +145,7 @@ class Site:
         return self.pages.get_template("nav.html").render(**self.frame(here, root) | more)
 
     def write_answers(self) -> str:
-        """The page of each machine's newest run, with the choice of another machine.
+        """Write the page of each machine's newest run, with the choice of another machine.
 
         Return the newest page, as it is without the site.
         """
@@ -158,7 +158,7 @@ class Site:
         return pages[0]
 
     def write_run(self, run: Run, place: Path, before: str, begin: str = "") -> str:
-        """Write the page of a run below texts of ours; return it as it was.
+        """Write the page of a run with texts above it; return the original page.
 
         The charts are in the page. As files they would be more than half of the site.
         """
@@ -173,7 +173,7 @@ class Site:
         return html
 
     def write_start(self, html: str) -> None:
-        """The question, the answer of the newest run with its controls, and the picture.
+        """Write the start page: the question, the newest answer with its controls, the picture.
 
         `html` is the page of that run.
         """
@@ -213,7 +213,7 @@ class Site:
         return Run(Path("docs", "claims.json"), {"kind": CLAIMS, **unknown, **facts}, rows)
 
     def write_claims(self) -> None:
-        """The claims with their verdicts and the figures that decide them."""
+        """Write the claims with their verdicts and the figures that decide them."""
         run = self.claims()
         index = self.pages.get_template("claims.html").render(claims=settled(run.rows))
         self.write_run(run, Path("claims"), self.navigation("Claims", "../"), index)

@@ -30,7 +30,7 @@ SCHEMES: Sequence[Scheme] = (
         "tick has to look at every timer, and if nearly all timeouts are cancelled, nearly all "
         "of these looks are in vain.",
         ("O(1)", "O(1)", "O(n)"),
-        "timers looked at for each that fires",
+        "timers looked at per timer that fires",
         "unordered-list",
         "expiry-event",
         "timers_touched",
@@ -41,7 +41,7 @@ SCHEMES: Sequence[Scheme] = (
         "start has to search for its place. From the rear, that takes n/2 steps on average where "
         "delays are exponential, and n/3 where they are spread evenly and all timers fire.",
         ("O(n)", "O(1)", "O(1)"),
-        "comparisons for each cancel and start",
+        "comparisons per cancel and start",
         "ordered-list",
         "hold",
         "comparisons",
@@ -51,7 +51,7 @@ SCHEMES: Sequence[Scheme] = (
         "A heap does not sort more than it must: each timer is due before the two below it. A "
         "start or a stop moves along one path. This is what asyncio, libuv, Java and Go keep.",
         ("O(log n)", "O(log n)", "O(1)"),
-        "comparisons for each timer that fires",
+        "comparisons per timer that fires",
         "delay-queue",
         "expiry-event",
         "comparisons",
@@ -64,7 +64,7 @@ SCHEMES: Sequence[Scheme] = (
         "an overflow list, which each turn looks through: the figure is for delays of up to 117 "
         "turns.",
         ("O(1)", "O(1)", "O(1)"),
-        "timers looked at for each that fires",
+        "timers looked at per timer that fires",
         "simple-wheel",
         "expiry-event",
         "timers_touched",
@@ -76,7 +76,7 @@ SCHEMES: Sequence[Scheme] = (
         "Deadlines of all turns share the slots, as in a hash table. Each slot is an ordered "
         "list, so a tick looks at one timer, and a start searches n / slots timers.",
         ("O(1) on average, O(n) at worst", "O(1)", "O(1)"),
-        "comparisons for each cancel and start, 512 slots",
+        "comparisons per cancel and start, 512 slots",
         "sorted-hashed-wheel",
         "hold",
         "comparisons",
@@ -86,7 +86,7 @@ SCHEMES: Sequence[Scheme] = (
         "Leave the slots unsorted. A start is one step again. Each tick looks at all timers of "
         "a slot, and leaves those whose round is still to come. Netty's timer is this.",
         ("O(1)", "O(1)", "O(1) on average, O(n) at worst"),
-        "timers looked at for each that fires, 512 slots of 100",
+        "timers looked at per timer that fires, 512 slots of 100",
         "hashed-wheel",
         "expiry-event",
         "timers_touched",
@@ -100,7 +100,7 @@ SCHEMES: Sequence[Scheme] = (
         "most once for each level. Kafka jumps from bucket to bucket; Linux before 4.8 visited "
         "each tick.",
         ("O(levels)", "O(1)", "O(1) on average"),
-        "cascades of each timer that fires, 20 slots a level",
+        "cascades per timer that fires, 20 slots a level",
         "hierarchical-wheel",
         "expiry-event",
         "refiled",

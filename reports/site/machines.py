@@ -56,7 +56,7 @@ def _pair(first: Run, second: Run) -> Pair:
         text = f"{formats.count(differ)} of {formats.count(len(counts))} differ" if differ else ""
         text = text or f"all {formats.count(len(counts))} equal"
     except RunError:
-        text = "of other operations"
+        text = "not comparable: other operations"
     return Pair(first, second, ranking, text)
 
 

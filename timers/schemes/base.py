@@ -104,7 +104,7 @@ def _batch_result(size: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 _calls_of = cache(dispatch.Calls)
 
 _owners: dict[str, str] = {}
-"""By the name of a State, its kernel. Two with one name would run each other's code."""
+"""Name of a State -> its kernel. Two kernels with the same name would run each other's code."""
 
 Part = npt.NDArray[np.void]
 """Rows of EXPIRY that one `Calls.advance` fills; the first row counts the filled ones."""
@@ -172,8 +172,8 @@ class KernelTimer(NotCopied):
             owner = _owners.setdefault(state.__name__, state.__module__)
             if owner != state.__module__:
                 raise ParameterError(
-                    f"the State of {state.__module__} is called {state.__name__}, as that of"
-                    f" {owner}: give it a name of its own, by which compiled code is found"
+                    f"{state.__module__} and {owner} both call their State {state.__name__}:"
+                    " rename one, because compiled code is found by that name"
                 )
 
     def __init__(

@@ -32,7 +32,7 @@ def finish(path: str | os.PathLike[str]) -> None:
     """Complete the trace of a recorded program that was killed; anything else stays as it is.
 
     If this is interrupted, nothing is lost: call it again. O(events); memory for the pending
-    timers, and 2 bytes for each event, 10 if there are several shards. Raises TraceError if the
+    timers, and 2 bytes for each event, 18 if there are several shards. Raises TraceError if the
     program still runs, for a damaged file, and if the trace cannot be written.
     """
     path = Path(path)
@@ -45,7 +45,7 @@ def finish(path: str | os.PathLike[str]) -> None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # the kind of locks that a JVM has
-        except OSError:
+        except (BlockingIOError, PermissionError):  # POSIX allows both
             raise TraceError(
                 f"{path} is still being recorded, or is being completed by another process"
             ) from None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def virtual_time(monkeypatch: pytest.MonkeyPatch) -> "ManualClock":
     """The clock of asyncio's loops: it jumps to the next deadline instead of waiting.
 
-    It holds for loops made while the fixture is in use, by `asyncio.run`, `asyncio.Runner` and all
+    It applies to loops made while the fixture is in use, by `asyncio.run`, `asyncio.Runner` and all
     that build on `asyncio.new_event_loop`. They share the clock, which begins at 0.
     """
     import asyncio

@@ -1,4 +1,4 @@
-"""Runs of several machines, kept in a repository: `results/MACHINE/DATE-COMMIT/`, each as stored.
+"""Runs of several machines, kept in a repository: `results/MACHINE/TIME-COMMIT/`, each as stored.
 
 A run is contributed only if others can repeat it and it tells nothing of its owner's traffic.
 """
