@@ -41,6 +41,9 @@ from timers.registry import TIMERS
 CHEAP = 1e6
 """Nanoseconds of a core in each second of traffic, 0.1 %: below that, speed does not matter."""
 
+TICKING = {family.peer for family in tuning.FAMILIES.values() if family.always}
+"""Peers that wake up in each tick, whether something happens or not."""
+
 Fits = dict[int, dict[int, dict[str, Any]]]
 """Number of a timer -> timers pending -> a Fit, as the script reads it."""
 
@@ -67,11 +70,12 @@ def rough_fits_of(summary: Summary, caller: str) -> Fits:
     )
     fits: Fits = {}
     for number, timer in enumerate(_everyone(summary)):
+        paid = "firing" if caller in OWN_CLOCK else "unit" if timer.label in TICKING else "step"
         by_size = {}
         for size, figures in sorted(found.get(timer.label, {}).items()):
             if figures.keys() >= {*METRICS}:
                 costs = Costs(*(figures[name].value for name in METRICS))
-                by_size[size] = _plain(model.rough(costs, own_clock=caller in OWN_CLOCK))
+                by_size[size] = _plain(model.rough(costs, paid))
         if by_size:
             fits[number] = by_size
     return fits

@@ -164,7 +164,7 @@ def measured():
 
 def _core(setting, costs):
     """The share of a core."""
-    fits = {size: rough(each, own_clock=True) for size, each in costs.items()}
+    fits = {size: rough(each, "firing") for size, each in costs.items()}
     return cost(setting, fits)[0] / CORE
 
 

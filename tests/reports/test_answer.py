@@ -135,7 +135,9 @@ def test_each_language_of_peers_is_a_caller(primes):
     netty = len(LABELS)
     assert [*answer["callers"]] == [f"{PEER} Java", f"{PEER} Rust"]
     [fits] = answer["callers"][f"{PEER} Java"]["fits"].values()
-    assert [*fits] == [netty] and fits[netty][1_000]["constants"][:3] == [10, 20, 30]
+    assert [*fits] == [netty] and fits[netty][1_000]["constants"] == [10, 20, 0, 0, 0, 0, 30]
+    [fits] = answer["callers"][f"{PEER} Rust"]["fits"].values()  # a heap steps when it is called
+    assert fits[netty + 1][1_000]["constants"] == [11, 21, 31, 0, 0, 0, 0]
     family = answer["tuning"]["FAMILIES"]["netty"]
     looks = 1 + 30_000 / 4_096
     assert family["paid"] == pytest.approx(

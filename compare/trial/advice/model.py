@@ -82,13 +82,15 @@ def _moments(traffic: Traffic, lost: float) -> float:
     return min(timeouts * _met(lost / timeouts, UNITS / traffic.step), most)
 
 
-def rough(costs: Costs, *, own_clock: bool = False) -> Fit:
+def rough(costs: Costs, paid: str = "step") -> Fit:
     """The constants that follow from pairs, fires and steps, which peers and event loops have in
-    real time. Where the clock is the caller's own, a step is a wake-up in which something fires.
+    real time.
+
+    `paid` names the constant of a step: "firing" where the clock is the caller's own and a step is
+    a wake-up in which something fires, "unit" where the timer wakes up in each tick.
     """
     zeros = Constants(*(0.0,) * len(Constants._fields))
-    step = {"firing" if own_clock else "step": costs.step}
-    return Fit(zeros._replace(pair=costs.pair, fire=costs.fire, **step), ROUGH)
+    return Fit(zeros._replace(**{"pair": costs.pair, "fire": costs.fire, paid: costs.step}), ROUGH)
 
 
 def is_known(traffic: Traffic, fits: Mapping[int, Fit], largest: int) -> bool:
