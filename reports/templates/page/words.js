@@ -47,10 +47,10 @@ const compared = (ratio) => ratio >= 2 ? `${significant(ratio)} times as much` :
 /** What a program that was recorded on an event loop is told: the answer for its caller. */
 function programOf(form, { caller, traffic }) {
   const host = data.timers[data.callers[caller]?.host];
-  const { chosen, said } = host ? verdict({ ...form, traffic: "", caller, program: traffic }) : {};
+  const { chosen, decided, said } = host ? verdict({ ...form, traffic: "", caller, program: traffic }) : {};
   if (!chosen) return "";
-  const use = chosen.host ? `keep ${host.name}` : `use ${chosen.timer.code.length ? "wheel_event_loop with " : ""}${chosen.timer.name}`;
-  return `${data.cases[form.traffic].name} is of a program on ${host.name}: ${use}. ${said.slice(0, chosen.host ? 1 : 2).join(" ")}`;
+  const use = !decided ? "not decided on this machine now" : chosen.host ? `keep ${host.name}` : `use ${chosen.timer.code.length ? "wheel_event_loop with " : ""}${chosen.timer.name}`;
+  return `${data.cases[form.traffic].name} is of a program on ${host.name}: ${use}. ${said.slice(0, chosen.host && decided ? 1 : 2).join(" ")}`;
 }
 
 /** Why a program keeps the timers of its host. */
