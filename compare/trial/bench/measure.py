@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from statistics import mean, median
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -49,6 +49,21 @@ Progress = Callable[[str], None]
 
 Store = Callable[[str, Sequence[Row]], None]
 """Called with the name of a task that is finished, and its rows."""
+
+
+class Measurement(Protocol):
+    """What a comparison measures."""
+
+    @property
+    def tasks(self) -> list[str]:
+        """The names with which `run` stores rows; none if there is nothing to measure."""
+
+    @property
+    def steps(self) -> int:
+        """The number of calls of `progress` by `run`, or more."""
+
+    def run(self, progress: Progress = ..., store: Store = ...) -> None:
+        """Measure, and store the rows of each task as soon as it is finished."""
 
 
 def another_fits(rounds: Sequence[float], budget: float) -> bool:

@@ -19,7 +19,7 @@ from compare.trial.bench.comparison import ALL_TAILS, NO_TAILS, Comparison, work
 from compare.trial.bench.costs import CallerCosts
 from compare.trial.bench.idle import LARGEST, Idle
 from compare.trial.bench.machine import surroundings
-from compare.trial.bench.measure import Bench, Progress, Store, another_fits
+from compare.trial.bench.measure import Bench, Measurement, Progress, Store, another_fits
 from compare.trial.bench.overload import PENDING, SECONDS, Overload
 from compare.trial.bench.peers import PeerBench
 from compare.trial.bench.process import ProcessMemory
@@ -90,74 +90,50 @@ def run_comparison(
         for unit in units:
             contestant.new(unit)  # raises now, and not after hours of measuring
 
-    bench = Bench(contestants, options.sizes, options.repeats, options.budget, options.seed, clock)
+    repeats, budget, seed = options.repeats, options.budget, options.seed
     largest = max(options.sizes, default=1)
-    callers = Callers(
-        contestants,
-        options.repeats,
-        options.budget,
-        options.seed,
-        largest,
-        callers=OWN_CLOCK,  # in real time; CallerCosts has the others
-    )
+    bench = Bench(contestants, options.sizes, repeats, budget, seed, clock)
     costs = CallerCosts(
         contestants,
-        min(options.repeats, COST_ROUNDS),
-        largest,
-        COST_SECONDS * options.budget,
-        tuple(KINDS) if options.all_delays else (RANDOM,),
+        repeats=min(repeats, COST_ROUNDS),
+        largest=largest,
+        seconds=COST_SECONDS * budget,
+        kinds=tuple(KINDS) if options.all_delays else (RANDOM,),
     )
+    # In real time; `costs` has the other callers.
+    callers = Callers(contestants, repeats, budget, seed, largest, callers=OWN_CLOCK)
     peers = PeerBench(
         chosen,
         contestants,
         options.sizes,
-        options.repeats,
-        options.budget,
-        options.seed,
-        clock,
-        options.timeout,
+        repeats=repeats,
+        budget=budget,
+        seed=seed,
+        clock=clock,
+        timeout=options.timeout,
     )
     threads = ThreadsBench(
         chosen,
-        min(largest, MOST_PENDING),
-        options.repeats,
-        options.budget,
-        options.seed,
-        options.timeout,
+        size=min(largest, MOST_PENDING),
+        repeats=repeats,
+        budget=budget,
+        seed=seed,
+        timeout=options.timeout,
     )
     replays = [
-        Replays(contestants, source, f"replay-{number}", options.repeats, options.budget, clock)
+        Replays(contestants, source, f"replay-{number}", repeats, budget, clock)
         for number, source in enumerate(sources)
     ]
-    tails = Tails(
-        contestants, *_tailed(options, sources), options.repeats, options.budget, options.seed
-    )
-    idle = Idle(contestants, *_idle(options, sources), options.budget, options.seed)
-    process = ProcessMemory(contestants, idle.size)
-    overload = Overload(SECONDS if idle.size >= PENDING else 0.0)
-    measured: list[
-        Bench
-        | Callers
-        | CallerCosts
-        | PeerBench
-        | ThreadsBench
-        | Replays
-        | Tails
-        | Idle
-        | ProcessMemory
-        | Overload
-    ] = [
-        *([costs] if options.sizes else []),
-        bench,
-        *([callers] if options.sizes else []),
-        *([peers] if chosen and options.sizes else []),
-        *([threads] if options.threads else []),
-        *replays,
-        *([tails] if tails.tasks else []),
-        *([idle] if idle.tasks else []),
-        *([process] if process.tasks else []),
-        *([overload] if overload.tasks else []),
-    ]
+    sizes, tailed = _tailed(options, sources)
+    tails = Tails(contestants, sizes, tailed, repeats, budget, seed)
+    size, woken = _idle(options, sources)
+    idle = Idle(contestants, size, woken, budget, seed)
+    process = ProcessMemory(contestants, size)
+    overload = Overload(SECONDS if size >= PENDING else 0.0)
+    sized: list[Measurement] = [costs, bench, callers, *([peers] if chosen else [])]
+    wanted = [*(sized if options.sizes else []), *([threads] if options.threads else [])]
+    wanted += [*replays, tails, idle, process, overload]
+    measured = [each for each in wanted if each.tasks]
     contestant_entries = [contestant_entry(contestant, units) for contestant in contestants]
     manifest = _manifest(options, workloads, contestant_entries, replays)
     manifest["peers"] = peers.entries()
@@ -275,7 +251,7 @@ class Replays:
 
     @property
     def steps(self) -> int:
-        """The number of calls of `step` by `run`."""
+        """The number of calls of `progress` by `run`."""
         return len(self.contestants) * (1 + self.repeats) * self.source.shards
 
     @property
@@ -288,20 +264,22 @@ class Replays:
         """The name with which `run` stores the rows."""
         return [self.name]
 
-    def run(self, step: Progress, store: Store) -> None:
+    def run(
+        self, progress: Progress = lambda step: None, store: Store = lambda name, rows: None
+    ) -> None:
         """Check, then time. Raises AgreementError."""
         self.outcomes = {contestant.label: Outcome() for contestant in self.contestants}
-        self._check(step)
+        self._check(progress)
         for _ in range(self.repeats):
-            self._time(step)
+            self._time(progress)
         store(self.name, [*self.rows()])
 
-    def _check(self, step: Progress) -> None:
+    def _check(self, progress: Progress) -> None:
         for shard in range(self.source.shards):
             tape, id_space = self.source.load(shard)
             expected = cache(partial(expect, tape, id_space))  # shared by contestants of a rounding
             for contestant in self.contestants:
-                step(f"checking {contestant.name} on {Path(self.source.name).name}")
+                progress(f"checking {contestant.name} on {Path(self.source.name).name}")
                 label = contestant.label
                 if (so_far := self.outcomes[label]) is None:
                     continue
@@ -317,14 +295,14 @@ class Replays:
                 self.outcomes[label] = so_far + done.outcome
                 self._digests[label, shard] = digest_of(done)
 
-    def _time(self, step: Progress) -> None:
+    def _time(self, progress: Progress) -> None:
         spent = {
             label: 0.0 for label in self.checked if another_fits(self.rounds[label], self.budget)
         }
         for shard in range(self.source.shards):
             tape, id_space = self.source.load(shard)
             for contestant in self.contestants:
-                step(f"timing {contestant.name} on {Path(self.source.name).name}")
+                progress(f"timing {contestant.name} on {Path(self.source.name).name}")
                 label = contestant.label
                 if label in spent:
                     timer = contestant.new(self.source.unit, first_time(tape))
