@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,23 @@ JOINER = "\u2060"  # after a dash, so that a range stays on one line
 MARK = "report.json"
 """The file that marks a directory as a report, which a newer one may replace."""
 FORMAT = "wheelwork-report"
+
+
+_NOTHING = Markup()
+Charts = Mapping[str, Sequence[tuple[Picture, str]]]
+"""The charts of each section, with their SVG elements."""
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a site puts around a report: HTML above it, at the beginning of it, and below it."""
+
+    title: str = ""  # instead of the report's own
+    above: Markup = _NOTHING
+    begin: Markup = _NOTHING
+    below: Markup = _NOTHING
+    answer_only: bool = False
+    files: bool = True  # whether the charts are files, too
 
 
 class ReportError(TimerError, OSError):
@@ -98,18 +115,21 @@ def write_page(summary: Summary, origin: str, out: str | os.PathLike[str]) -> Pa
 
 
 def _write(summary: Summary, origin: str, directory: Path) -> None:
-    figures = directory / FIGURES
+    names = ", ".join(part.rpartition("/")[2] for part in origin.split(", "))
+    page = render(summary, names, draw(summary, directory / FIGURES))
+    (directory / PAGE).write_text(page, encoding="utf-8")
+    mark = {"format": FORMAT, "version": 1, "run": origin, "created": summary.manifest["created"]}
+    write_json(directory / MARK, mark)
+
+
+def draw(summary: Summary, figures: Path) -> Charts:
+    """Draw the charts, and write them as SVG and PNG into a new directory."""
     figures.mkdir()
-    charts = {
+    return {
         # Only this text is not escaped: Matplotlib escapes the names that it draws.
         section: [(picture, Markup(save(picture, figures, numbers(summary)))) for picture in drawn]
         for section, drawn in pictures(plots(summary)).items()
     }
-    names = ", ".join(part.rpartition("/")[2] for part in origin.split(", "))
-    page = render(summary, names, charts)
-    (directory / PAGE).write_text(page, encoding="utf-8")
-    mark = {"format": FORMAT, "version": 1, "run": origin, "created": summary.manifest["created"]}
-    write_json(directory / MARK, mark)
 
 
 def numbers(summary: Summary) -> dict[Subject, int]:
@@ -121,10 +141,8 @@ def numbers(summary: Summary) -> dict[Subject, int]:
     return {subject: number for number, subject in enumerate(subjects)}
 
 
-def render(
-    summary: Summary, run_name: str, charts: Mapping[str, Sequence[tuple[Picture, str]]]
-) -> str:
-    """The HTML of the page; `charts` has the charts of each section with their SVG elements."""
+def render(summary: Summary, run_name: str, charts: Charts, around: Around = Around()) -> str:
+    """The HTML of the page."""
     environment = Environment(
         loader=PackageLoader("reports"),
         autoescape=True,
@@ -139,6 +157,7 @@ def render(
     machine = manifest["machine"]
     return environment.get_template("page.html").render(
         title=_title(summary),
+        around=around,
         machine=machine.get("cpu") or machine.get("platform") or "an unknown machine",
         created=_day(manifest["created"]),
         sections=sections(summary),

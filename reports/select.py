@@ -37,7 +37,7 @@ def estimates(rows: Iterable[Row]) -> dict[Key, Estimate]:
             wholes[key] = row.value
         else:
             samples.setdefault(key, []).append(row.value)
-    for key in wholes.keys() - samples.keys():
+    for key in [key for key in wholes if key not in samples]:  # in order, for legends
         samples[key] = [wholes.pop(key)]
     return {key: Estimate.of(values, wholes.get(key)) for key, values in samples.items()}
 

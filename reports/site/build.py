@@ -8,8 +8,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from html import escape, unescape
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,13 +24,14 @@ from compare.trial.claims.run import settled
 from compare.trial.results.contributed import contributed, machine_title
 from compare.trial.results.schema import Row
 from compare.trial.results.store import CLAIMS, Run, RunError
+from reports.answer import data
 from reports.claims import headline
 from reports.diff import noise_in
-from reports.page import FIGURES, MARK, PAGE, write_report
+from reports.page import FIGURES, PAGE, Around, Charts, draw, render
 from reports.site.explorable import SCHEMES, TEMPLATES, script, sources
 from reports.site.lesson import EVEN, EXPONENTIAL, growth, searched
 from reports.site.machines import cells, pairs
-from reports.summary import figures_of
+from reports.summary import Summary, figures_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,14 +49,8 @@ LINKS = {
 QUESTION = "Which structure should hold your timeouts?"
 """The title of the start."""
 
-AFTER = '<div class="bar">'
-"""What stands between the answer and the sections that it rests on."""
-
-PICTURE = "time-hold.svg"
+PICTURE = "time-hold"
 """The chart on the start page, if the run has it."""
-
-ANSWER = '<section aria-labelledby="answer">'
-"""How the answer begins on the page of a run."""
 
 
 class Site:
@@ -76,10 +72,8 @@ class Site:
 
     def write(self) -> None:
         """Write all pages but the documentation."""
-        with TemporaryDirectory(dir=self.out.parent) as scratch:
-            self.scratch = Path(scratch)
-            self.write_start(self.write_answers())
-            self.write_claims()
+        self.write_answers()
+        self.write_claims()
         rows = self.runs[0].rows
         counted_by = f"the run of {_day(self.runs[0])} on {machine_title(self.runs[0].manifest)}"
         self.write_page(
@@ -140,69 +134,58 @@ class Site:
             "version": versions()["wheelwork"] or "",
         }
 
-    def navigation(self, here: str, root: str, **more: Any) -> str:
+    def navigation(self, here: str, root: str, **more: Any) -> Markup:
         """The links to all pages, for a page that is made elsewhere."""
-        return self.pages.get_template("nav.html").render(**self.frame(here, root) | more)
+        return self.html("nav.html", **self.frame(here, root) | more)
 
-    def write_answers(self) -> str:
-        """Write the page of each machine's newest run, with the choice of another machine.
+    def html(self, template: str, **facts: Any) -> Markup:
+        """A part of a page."""
+        return Markup(self.pages.get_template(template).render(**facts))
 
-        Return the newest page, as it is without the site.
-        """
+    def write_answers(self) -> None:
+        """Write the start, and a page of each machine's newest run with the choice of another."""
         titles = {f"{machine_title(run.manifest)}, {_day(run)}": run for run in self.shown}
         choices = {title: f"../../{self.place(run)}" for title, run in titles.items()}
-        pages = []
         for title, run in titles.items():
             nav = self.navigation("Answer", "../../", choices=choices, chosen=title)
-            pages.append(self.write_run(run, Path(self.place(run)).parent, nav))
-        return pages[0]
+            around = Around(above=nav, files=False)
+            with drawn(run) as (summary, charts, figures):
+                self.write_report(self.place(run), run, summary, charts, around)
+                if run is self.runs[0]:
+                    self.write_start(summary, charts, figures)
 
-    def write_run(self, run: Run, place: Path, before: str, begin: str = "") -> str:
-        """Write the page of a run with texts above it; return the original page.
+    def write_report(
+        self, place: str, run: Run, summary: Summary, charts: Charts, around: Around
+    ) -> None:
+        """Write a report of a run. Its charts are in it: as files they would double the site."""
+        page = self.out / place
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(render(summary, run.path.name, charts, around), encoding="utf-8")
 
-        The charts are in the page. As files they would be more than half of the site.
-        """
-        page = write_report(run, self.out / place)
-        html = page.read_text(encoding="utf-8")
-        for name in (FIGURES, MARK):  # the mark has a path of this machine
-            (page.parent / name).rename(self.scratch / f"{place.name}-{name}")
-        changed = re.sub(rf',? <a href="{FIGURES}/[^"]*">\w+</a>', "", html)
-        changed = changed.replace(f" Its charts are also in {FIGURES}/, as SVG and PNG.", "")
-        changed = changed.replace("<body>", f"<body>\n{before}", 1)
-        page.write_text(changed.replace("<main>", f"<main>\n{begin}", 1), encoding="utf-8")
-        return html
-
-    def write_start(self, html: str) -> None:
-        """Write the start page: the question, the newest answer with its controls, the picture.
-
-        `html` is the page of that run.
-        """
-        place = Path(self.place(self.runs[0]))
-        if ANSWER not in html:
+    def write_start(self, summary: Summary, charts: Charts, figures: Path) -> None:
+        """Write the start page: the question, the newest answer with its controls, the picture."""
+        answer = data(summary)
+        if not (answer["callers"] or answer["cases"]):
             raise RunError(f"{self.runs[0].path} has no figures from which an answer follows")
-        figures = self.scratch / f"{place.parent.name}-{FIGURES}"
-        names = sorted(path.name for path in figures.glob("*.svg"))
-        figure = PICTURE if PICTURE in names else names[0]
+        shown = {picture.name: picture for each in charts.values() for picture, _ in each}
+        picture = shown.get(PICTURE) or next(iter(shown.values()))
+        figure = f"{picture.name}.svg"
         (figures / figure).rename(self.out / figure)
         facts = self.frame("wheelwork") | {
             "figure": figure,
-            "alt": _caption(html, figure),
+            "alt": picture.caption,
             "claims": headline(figures_of(self.claims())),
-            "answer": place.as_posix(),
+            "answer": self.place(self.runs[0]),
             "question": QUESTION,
         }
-        intro, end = (
-            self.pages.get_template(name).render(**facts)
-            for name in ("start.html", "start_end.html")
+        around = Around(
+            title=QUESTION,
+            above=self.navigation("wheelwork", "") + self.html("start.html", **facts),
+            below=self.html("start_end.html", **facts),
+            answer_only=True,
+            files=False,
         )
-        head, _, rest = html.partition("<body>")
-        header, _, main = rest.partition("<main>")
-        # What follows the answer is on the page of the run.
-        answer, _, rest = main.partition(AFTER)
-        main = f"<main class=start>{answer}</main>{end}{rest.partition('</main>')[2]}"
-        head = re.sub("<title>.*</title>", f"<title>{QUESTION} – wheelwork</title>", head)
-        page = f"{head}<body>\n{self.navigation('wheelwork', '')}{intro}<div hidden>{header}</div>"
-        (self.out / PAGE).write_text(page + main, encoding="utf-8")
+        self.write_report(PAGE, self.runs[0], summary, charts, around)
 
     def claims(self) -> Run:
         """The stored figures of the claims, as a run."""
@@ -215,15 +198,20 @@ class Site:
     def write_claims(self) -> None:
         """Write the claims with their verdicts and the figures that decide them."""
         run = self.claims()
-        index = self.pages.get_template("claims.html").render(claims=settled(run.rows))
-        self.write_run(run, Path("claims"), self.navigation("Claims", "../"), index)
+        index = self.html("claims.html", claims=settled(run.rows))
+        nav = self.navigation("Claims", "../")
+        with drawn(run) as (summary, charts, _):
+            around = Around(above=nav, begin=index, files=False)
+            self.write_report(f"claims/{PAGE}", run, summary, charts, around)
 
 
-def _caption(html: str, figure: str) -> str:
-    """The caption of a chart on a page of a run."""
-    chart = html.partition(f'id="chart-{figure.removesuffix(".svg")}"')[2]
-    caption = chart.partition("<figcaption>")[2].partition("</figcaption>")[0]
-    return unescape(re.sub("<a .*|<[^>]*>", "", caption)).strip() or "A chart of the newest run."
+@contextmanager
+def drawn(run: Run) -> Iterator[tuple[Summary, Charts, Path]]:
+    """The figures of a run and its charts; their files are there until the block ends."""
+    summary = figures_of(run)
+    with TemporaryDirectory() as scratch:
+        figures = Path(scratch, FIGURES)
+        yield summary, draw(summary, figures), figures
 
 
 def _day(run: Run) -> str:

@@ -6,6 +6,8 @@ from statistics import median
 
 import pytest
 
+from compare.trial.results.schema import Row
+from reports.select import estimates
 from reports.statistics import Estimate, fastest, statistic
 
 
@@ -109,3 +111,10 @@ def test_a_quantile_is_a_sample():
     estimate = Estimate.of([1.0, 2.0, 3.0, 4.0])
     shares = (0.0, 0.25, 0.26, 0.5, 0.99, 1.0)
     assert [estimate.quantile(share) for share in shares] == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]
+
+
+def test_values_of_all_repeats_together_keep_the_order_of_the_rows():
+    """Legends have it, so two pages of one run are alike."""
+    names = [f"timer {place:x}" for place in range(30, 0, -1)]
+    rows = [Row(name, "hold", 10, "time", None, 1.0) for name in names]
+    assert [key.contestant for key in estimates(rows)] == names
