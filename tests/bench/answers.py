@@ -104,7 +104,7 @@ class Model:
 
     def offers(self, caller, traffic, max_late):
         """Label -> the stated cost with its interval, in shares of a core."""
-        sizes = bracket(caller, traffic.held)
+        sizes = bracket(caller, traffic)
         return {
             label: tuple(ns / CORE for ns in cost(traffic, each))
             for label, each in self.fits(caller, traffic.kind, sizes).items()

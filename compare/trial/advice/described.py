@@ -109,11 +109,13 @@ class Described:
         return is_decided(rounds, self.near.index(self.best), 1.0, enough)
 
 
-def bracket(caller: str, pending: float) -> list[int]:
-    """The sizes at which to measure: those around the number pending, or the last two."""
-    sizes = sizes_of(caller)
-    above = next((k for k, size in enumerate(sizes) if size >= pending), len(sizes) - 1)
-    return list(sizes[max(above - 1, 0) : max(above, 1) + 1])
+def bracket(caller: str, traffic: Traffic) -> list[int]:
+    """The sizes at which to measure: those around the numbers of timers that decide the cost."""
+    sizes, found = sizes_of(caller), set[int]()
+    for pending in (traffic.held, traffic.answered):
+        above = next((k for k, size in enumerate(sizes) if size >= pending), len(sizes) - 1)
+        found.update(sizes[max(above - 1, 0) : max(above, 1) + 1])
+    return sorted(found)
 
 
 def precise(caller: str, max_early: int, max_late: int) -> dict[str, Contestant | None]:
@@ -171,7 +173,7 @@ def described(
 
     Where noise would decide, the timers that matter are measured again, with more samples.
     """
-    everyone, sizes = precise(caller, max_early, max_late), bracket(caller, traffic.held)
+    everyone, sizes = precise(caller, max_early, max_late), bracket(caller, traffic)
     known = defaultdict[str, dict[int, Fit]](dict)
     left, samples = everyone, SAMPLES
     while True:

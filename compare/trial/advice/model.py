@@ -141,7 +141,9 @@ def _between(low: float, high: float, share: float, part: float) -> float:
 def cost(traffic: Traffic, fits: Mapping[int, Fit]) -> tuple[float, float, float]:
     """Nanoseconds of CPU in a second of the traffic: the cost, and the interval around it."""
     found = at(traffic.held, fits)
-    of_each = zip(found.constants, rates(traffic), strict=True)
+    # The timers that are cancelled are those that have started last, and the others lie still.
+    pair = at(traffic.answered, fits).constants.pair
+    of_each = zip(found.constants._replace(pair=pair), rates(traffic), strict=True)
     middle = sum(constant * rate for constant, rate in of_each)
     factor = math.exp(NINE_OF_TEN * math.hypot(found.error, FLOOR))
     return middle, middle / factor, middle * factor
@@ -149,7 +151,11 @@ def cost(traffic: Traffic, fits: Mapping[int, Fit]) -> tuple[float, float, float
 
 def by_round(traffic: Traffic, fits: Mapping[int, Fit]) -> list[float]:
     """The cost by the constants of each round of samples alone; of all if there are no rounds."""
-    near = {size: fits[size] for size in around(traffic.held, fits)}
+    near = {
+        size: fits[size]
+        for pending in (traffic.held, traffic.answered)
+        for size in around(pending, fits)
+    }
     return [
         cost(traffic, {size: Fit(fit.rounds[k], fit.error) for size, fit in near.items()})[0]
         for k in range(min(len(fit.rounds) for fit in near.values()))

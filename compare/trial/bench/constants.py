@@ -52,8 +52,10 @@ MANY = 100_000
 MOST_THREADS = 500
 """Threads that wait in a replay, at most."""
 
-SHARES, STEPS = (0.0, 1.0, 0.9, 0.0, 0.99, 0.5), (1, 10, 1, 100, 1)
-"""Shares cancelled, and units in a step of the clock, of one replay after the other."""
+SHARES, STEPS = (0.0, 1.0, 0.999, 0.0, 0.99, 1.0), (1, 10, 1, 100, 1)
+"""Shares cancelled, and units in a step of the clock, of one replay after the other. So most of the
+pending timers are lost, or most are answered: a pair is paid by the number of the answered ones.
+"""
 
 TIMEOUTS_IN = (10, 3_600_000)
 """The shortest and the longest mean timeout in the replays, in units."""

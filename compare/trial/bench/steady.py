@@ -53,6 +53,13 @@ class Traffic:
         return self.rate * time / 1_000
 
     @property
+    def answered(self) -> float:
+        """The mean number of pending timers that will be cancelled or moved; at least those that
+        start in a step.
+        """
+        return self.rate * self.cancelled * max(self.answer, self.step) / 1_000
+
+    @property
     def held(self) -> float:
         """The number of timers that a timer holds at the end of a step: at least those that start
         in the step, even if all are cancelled in it.
@@ -84,8 +91,8 @@ def steady(traffic: Traffic, timers: int, seed: int) -> Steady:
     answered = dice.poisson(rate * share * traffic.answer)
     if traffic.kind == PERIODIC:  # the same timers for ever
         lost = max(round(rate * traffic.timeout), 1)
-    if traffic.kind == KEEPALIVE and share:
-        answered = max(answered, 1)  # somebody is touched
+    if traffic.kind == KEEPALIVE and share:  # somebody is touched
+        answered = max(round(rate * share * traffic.answer), 1)
     delay = _delays(dice, traffic, lost, pending=True)
     age = np.floor(dice.uniform(0, 1, lost) * delay / traffic.step) * traffic.step
     first_due = np.concatenate([delay - age, _delays(dice, traffic, answered)])
@@ -171,18 +178,31 @@ def _kept_alive(
     first_end: np.ndarray[Any, Any],
     span: float,
 ) -> Rows:
-    """Connections, any of which is touched at a time; and others that are lost."""
+    """Connections that are touched again and again, and others that are lost.
+
+    From one touch of a connection to the next it takes half of the mean time to three halves.
+    """
     alive = np.flatnonzero(np.isfinite(first_end))
-    rate = traffic.rate / 1_000
-    touches = dice.poisson(rate * traffic.cancelled * span) if alive.size else 0
-    touched = np.sort(dice.uniform(0, span, touches))
-    lost = np.sort(dice.uniform(0, span, dice.poisson(rate * (1 - traffic.cancelled) * span)))
-    who = dice.choice(alive, touches) if touches else np.zeros(0, np.int64)
+    rate, share = traffic.rate / 1_000, traffic.cancelled
+    lost = np.sort(dice.uniform(0, span, dice.poisson(rate * (1 - share) * span)))
     number = np.arange(first_due.size + lost.size)
-    op = np.concatenate([np.full(number.size, START), np.full(touches, REARM)])
-    time = np.concatenate([np.zeros(first_due.size), lost, touched])
-    due = np.concatenate([first_due, lost + traffic.timeout, touched + traffic.timeout])
-    return time, op, np.concatenate([number, who]), due
+    rows = [
+        (np.zeros(first_due.size), number[: first_due.size], first_due),
+        (lost, number[first_due.size :], lost + traffic.timeout),
+    ]
+    mean = alive.size / (rate * share) if share else math.inf
+    # At a moment, long times are met more often, at any place in them.
+    first = mean * dice.random(alive.size) * np.sqrt(0.25 + 2 * dice.random(alive.size))
+    at_once = max(1_000 // max(alive.size, 1), 1)
+    while alive.size and first.min() < span:
+        gaps = mean * dice.uniform(0.5, 1.5, (at_once, alive.size))
+        moments = first + np.vstack([np.zeros(alive.size), gaps.cumsum(0)])
+        first, moments = moments[-1], moments[:-1]
+        keep = moments < span
+        rows.append((moments[keep], alive[np.nonzero(keep)[1]], moments[keep] + traffic.timeout))
+    time, ids, due = (np.concatenate(column) for column in zip(*rows, strict=True))
+    op = np.where(np.arange(time.size) < number.size, START, REARM)
+    return time, op, ids, due
 
 
 def _periodic(

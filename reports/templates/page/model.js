@@ -14,6 +14,9 @@ const heldOf = (traffic) => Math.max(pendingOf(traffic), traffic.rate * traffic.
 /** The slots of a second in which at least one of these random events is. */
 const met = (events, slots) => slots * -Math.expm1(-events / slots);
 
+/** Those of them that will be cancelled or moved; at least those that start in a step. */
+const answeredOf = ({ rate, cancelled, answer, step }) => rate * cancelled * Math.max(answer, step) / 1_000;
+
 /** How many of what each constant stands for the traffic has in a second, in their order. */
 function ratesOf(traffic) {
   const { rate, cancelled, kind, step } = traffic;
@@ -81,13 +84,16 @@ function between(low, high, share, part) {
 /** [cost, low, high] in nanoseconds of CPU in a second; 9 of 10 replays are from low to high. */
 function costOf(traffic, fits, round = null) {
   const { constants, error } = at(heldOf(traffic), fits, round);
-  const middle = ratesOf(traffic).reduce((sum, rate, i) => sum + rate * constants[i], 0);
+  // The timers that are cancelled are those that have started last, and the others lie still.
+  const [pair] = at(answeredOf(traffic), fits, round).constants;
+  const middle = ratesOf(traffic).reduce((sum, rate, i) => sum + rate * (i ? constants[i] : pair), 0);
   const factor = Math.exp(NINE_OF_TEN * Math.hypot(error, FLOOR));
   return [middle, middle / factor, middle * factor];
 }
 
 /** The cost by the constants of each round of samples alone; of all if there are no rounds. */
 function byRound(traffic, fits) {
-  const rounds = Math.min(...around(heldOf(traffic), fits).map((size) => fits[size].rounds.length));
+  const sizes = [heldOf(traffic), answeredOf(traffic)].flatMap((pending) => around(pending, fits));
+  const rounds = Math.min(...sizes.map((size) => fits[size].rounds.length));
   return rounds ? Array.from({ length: rounds }, (_, k) => costOf(traffic, fits, k)[0]) : [costOf(traffic, fits)[0]];
 }

@@ -52,7 +52,7 @@ def test_the_advice_for_a_case(said, measured):
     assert "per timer     1.10\xa0µs" in out
     assert "pending       1\u202f450 timers on average" in out
     assert "cascading-wheel costs least" in out
-    assert measured == [1_000, 30_000]
+    assert measured == [100, 1_000, 30_000]  # 450 of 1 450 pending timers will be cancelled
     assert max(map(len, out.splitlines())) <= 80
 
 

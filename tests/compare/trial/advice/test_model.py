@@ -96,3 +96,14 @@ def test_a_timer_holds_what_starts_in_a_step_even_if_all_is_cancelled_in_it():
     pair = at(10_000, FITS).constants.pair
     assert cost(many, FITS)[0] > 200_000 * pair  # and not the pair of 2 pending timers
     assert not is_known(many, {1_000: FITS[1_000]}, 100_000)
+
+
+def test_a_pair_is_paid_by_the_number_of_those_that_are_answered():
+    """What has started last is in the caches, however many others are pending."""
+    traffic = Traffic(1_000, 1_000_000, 0.9, 1_111)
+    assert traffic.answered == pytest.approx(1_000, rel=0.001)
+    assert traffic.held == pytest.approx(101_000, rel=0.001)
+    without = {size: Fit(fit.constants._replace(pair=0.0), fit.error) for size, fit in FITS.items()}
+    pairs = cost(traffic, FITS)[0] - cost(traffic, without)[0]
+    assert pairs == pytest.approx(900 * FITS[1_000].constants.pair, rel=0.01)
+    assert cost(traffic, FITS)[1] > pairs  # the others are paid by the number of all

@@ -74,10 +74,13 @@ def test_the_delays_are_those_of_the_kind():
     assert periods.min() >= 549 and periods.max() <= 1_650
 
 
-def test_kept_alive_connections_move_and_never_fire_but_for_the_lost():
-    made = steady(Traffic(1_000, 60_000, 1.0, 1_000, KEEPALIVE), 5_000, 4)
+@pytest.mark.parametrize(("timeout", "rate"), [(60_000, 1_000), (2_000, 100)])
+def test_kept_alive_connections_move_and_never_fire_but_for_the_lost(timeout, rate):
+    made = steady(Traffic(rate, timeout, 1.0, 1_000, KEEPALIVE), 5_000, 4)
     assert set(made.tape.op[made.first :]) == {REARM}
     assert made.firing == made.moments == 0
+    # From the first second on.
+    assert np.count_nonzero(made.tape.time[made.first :] <= 500) == pytest.approx(rate / 2, rel=0.2)
 
 
 def test_groups_have_all_operations_of_a_step():
