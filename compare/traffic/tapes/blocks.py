@@ -71,7 +71,7 @@ _LISTS = [
 BLOCKS = pa.schema(
     [("shard", pa.int32()), ("block", pa.int32()), *_LISTS, ("end", arrow_type(Shard))]
 )
-"""A row for each block; see docs/traces.md. `end` is null but in the last block of a shard."""
+"""A row for each block (docs/file-formats.md). `end` is null but in the last block of a shard."""
 KEY = ("shard", "block")
 
 

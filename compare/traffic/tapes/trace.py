@@ -1,4 +1,4 @@
-"""A trace on disk: a directory with a manifest and a dataset of blocks (docs/traces.md).
+"""A trace on disk: a directory with a manifest and a dataset of blocks (docs/file-formats.md).
 
     TRACE/manifest.json                   the description
     TRACE/RUN/blocks/part-00000.parquet   the blocks, in one file or several
