@@ -84,6 +84,11 @@ FIGURES = {
         "What 1, 2 and 4 threads pay that start and cancel timers at once.",
         *(15, (_module("threads", "--repeats 3"),)),
     ),
+    "peers": Figure(
+        "The peers of this project",
+        "What each peer says of itself, if it is built.",
+        *(1, ("wheelwork peers --markdown",)),
+    ),
     "wrong-timers": Figure(
         "Wrong timers",
         "Programs that break one rule each: the rule that caught them and the smallest tape.",
@@ -123,7 +128,8 @@ FIGURES = {
     ),
     "purgatories": Figure(
         "Purgatories",
-        "Requests per second of CPU that are watched under three shared keys and completed.",
+        "Requests per second of CPU that are watched under three shared keys and completed."
+        "\n\n![Requests per second of CPU](../pictures/purgatory-rates.png)",
         *(5, (_module("purgatories", "--rounds 3 --draw"),)),
     ),
     "idle-connections": Figure(
