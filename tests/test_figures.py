@@ -37,6 +37,7 @@ def test_a_page_has_its_facts_and_the_output(quick, tmp_path, capsys):
     assert text.startswith("# Title of one\n\nA sentence.\n\nMachine: ")
     assert re.search(r"\nCommit: \w+( with changes)?\. Date: \d{4}-\d\d-\d\d\.\n\nCommand: `", text)
     assert text.endswith(f"```text\n{'a' * 120}\n{'a' * 120}\n{'a' * 60}\n```\n\n| a |\n|---|\n")
+    assert max(map(len, text.splitlines())) == 120
     assert "one: about 1 minutes" in capsys.readouterr().out
 
 

@@ -197,9 +197,14 @@ def shown(output: str) -> str:
     for is_table, lines in groupby(output.splitlines(), key=lambda line: line.startswith("|")):
         if is_table:
             parts.append("\n".join(lines))
-        elif text := "\n".join("\n".join(textwrap.wrap(line, WIDTH)) for line in lines).strip("\n"):
+        elif text := "\n".join(filled(line) for line in lines).strip("\n"):
             parts.append(f"```text\n{text}\n```")
     return "\n\n".join(parts)
+
+
+def filled(line: str) -> str:
+    """A line, or several if it is too long for a page of the documentation."""
+    return textwrap.fill(line, WIDTH, break_on_hyphens=False)
 
 
 def page(figure: Figure, facts: Mapping[str, Any]) -> str:
@@ -208,9 +213,11 @@ def page(figure: Figure, facts: Mapping[str, Any]) -> str:
     versions = "CPython {python}, Numba {numba}".format(**facts["versions"])
     machine = f"{machine_title(facts)}, {facts['machine']['platform']}, {versions}"
     text = f"# {figure.title}\n\n{figure.measured}\n\n"
-    text += f"Machine: {machine}.\nCommit: {commit}. Date: {datetime.now(UTC):%Y-%m-%d}.\n"
+    text += filled(f"Machine: {machine}.")
+    text += f"\nCommit: {commit}. Date: {datetime.now(UTC):%Y-%m-%d}.\n"
     for command in figure.commands:
-        text += f"\nCommand: `{command}`\n\n{shown(output_of(command, judges=figure.judges))}\n"
+        output = shown(output_of(command, judges=figure.judges))
+        text += f"\n{filled(f'Command: `{command}`')}\n\n{output}\n"
     return text
 
 
