@@ -51,7 +51,8 @@ def _module(name: str, options: str = "") -> str:
 FIGURES = {
     "ratios": Figure(
         "Ratios to the yardstick",
-        "Each timer in replay, beside a bare compiled wheel or a heap in plain Python.",
+        "Each timer in replay, beside a bare compiled wheel or a heap in plain Python"
+        " ([how it is measured](../performance.md#how-it-is-measured)).",
         *(10, (PYTEST.format("ratios"),)),
     ),
     "cancels": Figure(
@@ -102,7 +103,8 @@ FIGURES = {
     ),
     "against": Figure(
         "Beside earlier commits",
-        "Every operation that programs call often: the ratio of this commit to earlier ones.",
+        "Every operation that programs call often: the ratio of this commit to earlier ones"
+        " ([how it is measured](../performance.md#beside-earlier-commits)).",
         *(30, (_module("against", "32bcb32 17af148 195622e --markdown -"),)),
         judges=True,
     ),
@@ -145,7 +147,8 @@ FIGURES = {
     ),
     "answers": Figure(
         "How good the answers are",
-        "What `advise --rate` says of random settings, beside replays of them.",
+        "What `advise --rate` says of random settings, beside replays of them"
+        " ([how it is measured](../advice.md#how-good-the-answers-are)).",
         *(90, (_module("answers", "--long"),)),
         judges=True,
     ),
@@ -212,7 +215,8 @@ def page(figure: Figure, facts: Mapping[str, Any]) -> str:
     commit = f"{(facts['commit'] or 'unknown')[:7]}{' with changes' if facts['dirty'] else ''}"
     versions = "CPython {python}, Numba {numba}".format(**facts["versions"])
     machine = f"{machine_title(facts)}, {facts['machine']['platform']}, {versions}"
-    text = f"# {figure.title}\n\n{figure.measured}\n\n"
+    measured = "\n\n".join(map(filled, figure.measured.split("\n\n")))
+    text = f"# {figure.title}\n\n{measured}\n\n"
     text += filled(f"Machine: {machine}.")
     text += f"\nCommit: {commit}. Date: {datetime.now(UTC):%Y-%m-%d}.\n"
     for command in figure.commands:
