@@ -177,6 +177,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def figures(session: nox.Session) -> None:
+    """Measure and write the pages of docs/figures, for about six hours: -- [NAME ...]."""
+    session.install(*QUIETLY, "-e", ".[pipeline,test,bench]")
+    session.run("python", "-m", "tests.bench.figures", *session.posargs)
+
+
+@nox.session
 def against(session: nox.Session) -> None:
     """Compare all operations that programs call often with another commit: -- COMMIT [--only TEXT].
 

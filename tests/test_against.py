@@ -540,6 +540,10 @@ def test_the_command_prints_all_and_ends_with_1_beyond_the_limit(
     assert "\nIdleDetector (connections)\n" in out
     assert "\nfirst use\n" in out
     assert len(rows) == 2 + count
+    monkeypatch.setattr(sys, "argv", ["against", *arguments[:-1], "-"])
+    with pytest.raises(SystemExit):
+        command.main()
+    assert capsys.readouterr().out == page.read_text()
 
 
 # The table

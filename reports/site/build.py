@@ -88,14 +88,17 @@ class Site:
             counted_by=counted_by,
             searched={"exponential": searched(EXPONENTIAL), "even": searched(EVEN)},
         )
-        text = (self.root / "docs" / "peers.md").read_text(encoding="utf-8")
+        figures = self.root / "docs" / "figures"
+        peers, passes = (
+            (figures / f"{name}.md").read_text(encoding="utf-8") for name in ("peers", "passes")
+        )
         self.write_page(
             "timers.html",
             "Other languages",
             "Timers of other languages",
             "Timers in C, C++, Go, Java, JavaScript, Python and Rust, and who passes the check.",
-            peers=table(text, "| peer | structure |"),
-            verdicts=table(text, "| peer | library | result |"),
+            peers=table(peers, "| peer | structure |"),
+            verdicts=table(passes, "| peer | library | result |"),
         )
         self.write_page(
             "results.html",

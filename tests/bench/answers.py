@@ -208,18 +208,17 @@ def main():
             f"{title}: {hits} of {len(steady_)}, {hits / len(steady_):.1%} ({low:.1%}-{high:.1%})"
         )
     print(HEAD)
-    others = 0
+    notes = []
     for number, case in enumerate([] if options.caller else CASES):
         caller = NAMES.get(case.caller, case.caller)
         traffic = Traffic(case.rate, case.timeout, case.cancelled, case.answer, RANDOM)
         label, (right, *_) = judged(caller, traffic, model, number, case.max_late)
         if label != case.expected:
-            others += 1
-            print(f"  {case.program}: {label}; expected {case.expected}: {case.reason}")
+            notes.append(f"{case.program}: {label}; expected {case.expected}: {case.reason}")
         failed |= not right
-    print(f"{others} programs got another timer than was expected")
+    print("", *notes, f"{len(notes)} programs got another timer than was expected", sep="\n")
     print(f"{time.monotonic() - started:.0f} s")
-    return int(failed or others > 2)
+    return int(failed or len(notes) > 2)
 
 
 if __name__ == "__main__":

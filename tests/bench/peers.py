@@ -1,4 +1,4 @@
-"""Peers and timers in one table of docs/performance.md: python -m tests.bench.peers.
+"""Peers and timers in one table of docs/figures/languages.md: python -m tests.bench.peers.
 
 Rows are written to a file after each size, so that a run that is ended early is not lost.
 """

@@ -1,4 +1,4 @@
-"""Measure purgatories, and draw the picture in docs/services-performance.md.
+"""Measure purgatories, and draw the picture in docs/figures/purgatories.md.
 
     python -m tests.bench.purgatories [--rounds 5] [--draw]
 

@@ -1,4 +1,4 @@
-"""Timers that several threads use, as a table of docs/peers.md: python -m tests.bench.threads.
+"""Timers that several threads use, as a table of docs/figures: python -m tests.bench.threads.
 
 `cpp-wheel` is measured twice: one lock around one wheel, and a wheel with its lock for each thread.
 """

@@ -1,6 +1,7 @@
 """`wheelwork peers`: list timers of other languages, and build them."""
 
 import json
+from typing import Any
 
 import click
 
@@ -20,9 +21,9 @@ Examples:
   wheelwork peers build cpp-wheel java-kafka
   wheelwork peers new js my-adapter""",
 )
-@options.json
+@options.formats
 @click.pass_context
-def peers(ctx: click.Context, as_json: bool) -> None:
+def peers(ctx: click.Context, as_json: bool, as_markdown: bool) -> None:
     """List the timers of other languages, and whether they can be run.
 
     docs/peers.md says how they are checked and timed.
@@ -31,7 +32,8 @@ def peers(ctx: click.Context, as_json: bool) -> None:
         return
     from compare.trial.peers.catalogue import entries
 
-    objects = []
+    options.refuse_both({"--json": as_json, "--markdown": as_markdown})
+    objects: list[dict[str, Any]] = []
     for entry in entries():
         described = entry.description() if entry.is_ready else None
         objects.append(
@@ -41,11 +43,23 @@ def peers(ctx: click.Context, as_json: bool) -> None:
                 "library": described.library_text if described else None,
                 "scheme": described.scheme if described else None,
                 "rounding": described.fires if described else None,
+                "notes": dict(described.notes) if described else {},
                 "status": entry.status,
             }
         )
     if as_json:
         click.echo(json.dumps(objects, indent=1))
+        return
+    if as_markdown:
+        click.echo("| peer | structure | library | fires | what to know |\n|---|---|---|---|---|")
+        for row in objects:
+            notes = "; ".join(
+                f"{key.replace('_', ' ')}: {note}" for key, note in row["notes"].items()
+            )
+            last = notes if row["scheme"] else row["status"]
+            cells = (row["scheme"], row["library"], row["rounding"], last)
+            text = " | ".join((cell or "-").replace("|", "/") for cell in cells)
+            click.echo(f"| `{row['name']}` | {text} |")
         return
     for row in objects:
         facts = [row["language"], row["library"], row["scheme"], row["rounding"]]

@@ -20,6 +20,7 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from .install import ROOT, CommitError, full_name, installed
@@ -46,7 +47,12 @@ def main() -> None:
     parser.add_argument(
         "--minutes", type=float, default=MINUTES, help=f"for each commit; default: {MINUTES:g}"
     )
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the ratios, too")
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the ratios, too; - prints them, and the lines go to stderr",
+    )
     options = parser.parse_args()
     _check("limit", options.limit, 1)
     _check("minutes", options.minutes, 0)
@@ -55,17 +61,21 @@ def main() -> None:
         groups = ", ".join(dict.fromkeys(row.group for row in ROWS))
         sys.exit(f"no row has {options.only!r} in its name; the groups are {groups}")
     results = {}
+    in_table = options.markdown == Path("-")
     try:
         for commit in options.commits:
             full_name(commit, ROOT)
         for commit in options.commits:
-            results[commit] = against(commit, rows, options.limit, options.minutes)
+            with redirect_stdout(sys.stderr if in_table else sys.stdout):
+                results[commit] = against(commit, rows, options.limit, options.minutes)
     except CommitError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
-    if options.markdown:
+    if in_table:
+        print(markdown(results, options.limit), end="")
+    elif options.markdown:
         options.markdown.write_text(markdown(results, options.limit))
     sys.exit(any(result.fails(options.limit) for all_ in results.values() for result in all_))
 

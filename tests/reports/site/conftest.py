@@ -29,8 +29,8 @@ def created(path, moment):
 def results(tmp_path_factory) -> Path:
     """A checkout with stored results, and the pages that the site is made from."""
     root = tmp_path_factory.mktemp("checkout")
-    (root / "docs").mkdir()
-    for name in ("claims.json", "peers.md"):
+    (root / "docs" / "figures").mkdir(parents=True)
+    for name in ("claims.json", "figures/peers.md", "figures/passes.md"):
         shutil.copy(ROOT / "docs" / name, root / "docs" / name)
     run = write_synthetic(root / "runs", TIMERS, SIZES, ("uniform",))
     later = shutil.copytree(run, root / "runs" / "later")

@@ -179,7 +179,7 @@ def test_a_bad_tape_is_one_line(entry, change, says, tmp_path):
 
 
 def test_names_say_the_language_and_are_in_the_docs():
-    page = (ROOT / "docs" / "peers.md").read_text()
+    page = (ROOT / "docs" / "figures" / "peers.md").read_text()
     for found in entries():
         assert found.name.startswith(found.language.name.lower().replace("c++", "cpp") + "-")
         assert f"`{found.name}`" in page
@@ -338,6 +338,12 @@ def test_the_list_says_what_is_ready(cache, monkeypatch, capsys):
     assert list(rows) == list(NAMES)
     assert rows["python-heapq"]["rounding"] == "exact"
     assert rows["cpp-wheel"]["library"] is None
+    assert main(["peers", "--markdown"]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert [line.split("`")[1] for line in table[2:]] == list(NAMES)
+    assert "| `cpp-wheel` | - | - | - | needs g++ (apt-get install g++) |" in table
+    heapq = next(line for line in table if line.startswith("| `python-heapq` | "))
+    assert heapq.endswith(" | exact | cancel: leaves a tombstone until its deadline |")
 
 
 def test_a_table_says_who_passes(cache, monkeypatch, capsys):

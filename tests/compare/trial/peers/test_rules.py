@@ -93,7 +93,7 @@ def test_wrong_timers_in_other_languages_are_caught(language, tmp_path):
 
 
 def test_the_table_in_the_docs_has_every_wrong_timer():
-    page = Path(__file__).parents[4] / "docs" / "peers.md"
+    page = Path(__file__).parents[4] / "docs" / "figures" / "wrong-timers.md"
     text, faults = page.read_text(), wrong_list.FAULTS
     assert sum(map(len, faults.values())) >= 40
     for language, rules in faults.items():
