@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from compare.cli.commands.claims import markdown
+from compare.cli.commands.claims import overview
 from compare.trial.claims.run import settled
 from compare.trial.results.schema import Row
 from compare.trial.results.store import read_run
@@ -28,7 +28,7 @@ def stored(path: str) -> str:
 def page(text: str) -> str:
     """The page of stored figures."""
     facts = json.loads(text)
-    return markdown(facts, settled(Row(*row) for row in facts["rows"]))
+    return overview(facts, settled(Row(*row) for row in facts["rows"]))
 
 
 if __name__ == "__main__":

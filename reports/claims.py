@@ -30,7 +30,7 @@ from reports.tables import Entry, Heading, Row, Table, cell
 LEAD = (
     "Sentences about timers that are often repeated, each with an experiment. Claims about Kafka, "
     "Netty and the JDK are measured on their own code. Each verdict follows from the figures by "
-    "the criterion below its table. Lateness and counted work are the same on every machine."
+    "the claim's criterion. Lateness and counted work are the same on every machine."
 )
 
 

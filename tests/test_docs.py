@@ -310,5 +310,6 @@ def test_the_page_of_claims_is_made_of_stored_figures():
     text = script["STORED"].read_text()
     assert script["PAGE"].read_text() == script["page"](text)
     figures = json.loads(text)
-    figures["rows"][0][5] += 1
+    first = figures["rows"][0][1]
+    figures["rows"] = [row for row in figures["rows"] if row[1] != first]
     assert script["page"](json.dumps(figures)) != script["page"](text)

@@ -44,7 +44,7 @@ def claims(
     Without a NUMBER, all claims are measured, which takes about five minutes.
     Claims about Kafka, Netty and the JDK are measured on their own code:
     build it with `wheelwork peers build`. A claim whose peer is missing is not
-    decided. docs/claims.md has a complete run.
+    decided. docs/claims.md has the verdicts of a complete run.
     """
     options.refuse_both({"--json": as_json, "--markdown": as_markdown})
     options.refuse_both({"--run": stored, "--quick": quick})
@@ -92,29 +92,20 @@ def _noise(found: "Sequence[Settled]") -> "Noise":
     return noise_of(estimates(rows).values(), {})
 
 
+def overview(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> str:
+    """A page with the verdicts."""
+    text = (
+        "`wheelwork claims 13` measures a claim, and shows its source, the criterion and the"
+        " figures. The site that `nox -s site` writes has those of all claims."
+    )
+    numbers = [str(each.claim.number) for each in found]
+    return _page([*_introduction(manifest, found), text, _verdicts(numbers, found)])
+
+
 def markdown(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> str:
     """A page with all verdicts, and then each claim with the figures that decide it."""
-    from compare.cli import printing
-    from reports.claims import lead
-
-    machine, created = manifest["machine"], str(manifest["created"])[:10]
-    command = " ".join(map(str, manifest["command"]))
-    noise = printing.plain(_noise(found).text)
-    made = (
-        f"Measured on {created} by `{command}`, on {machine['cores']} cores of "
-        f"{machine['cpu'] or machine['platform']}. {noise}"
-    )
-    rows = [
-        f"| [{each.claim.number}](#claim-{each.claim.number}) | {each.claim.text} "
-        f"| {each.verdict.words} |"
-        for each in found
-    ]
-    parts = [
-        "# Claims about timers",
-        lead(found),
-        made,
-        "\n".join(["| | claim | verdict |", _RULE, *rows]),
-    ]
+    numbers = [f"[{each.claim.number}](#claim-{each.claim.number})" for each in found]
+    parts = [*_introduction(manifest, found), _verdicts(numbers, found)]
     for each in found:
         claim, verdict = each.claim, each.verdict
         parts += [
@@ -126,7 +117,33 @@ def markdown(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> str:
             f"Criterion: {claim.rule}",
             f"Source: {claim.source}",
         ]
-    return "\n\n".join(_wrapped(part) for part in parts) + "\n"
+    return _page(parts)
+
+
+def _introduction(manifest: Mapping[str, Any], found: "Sequence[Settled]") -> Iterator[str]:
+    from compare.cli import printing
+    from reports.claims import lead
+
+    machine, created = manifest["machine"], str(manifest["created"])[:10]
+    command = " ".join(map(str, manifest["command"]))
+    yield "# Claims about timers"
+    yield lead(found)
+    yield (
+        f"Measured on {created} by `{command}`, on {machine['cores']} cores of "
+        f"{machine['cpu'] or machine['platform']}. {printing.plain(_noise(found).text)}"
+    )
+
+
+def _verdicts(numbers: "Sequence[str]", found: "Sequence[Settled]") -> str:
+    rows = [
+        f"| {number} | {each.claim.text} | {each.verdict.words} |"
+        for number, each in zip(numbers, found, strict=True)
+    ]
+    return "\n".join(["| | claim | verdict |", _RULE, *rows])
+
+
+def _page(parts: "Sequence[str]") -> str:
+    return "\n\n".join(map(_wrapped, parts)) + "\n"
 
 
 def _sheets(each: "Settled") -> Iterator[Sheet]:
