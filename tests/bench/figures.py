@@ -171,6 +171,12 @@ FIGURES = {
         (_module("answers", "--long"),),
         judges=True,
     ),
+    "tuned": Figure(
+        "A wheel tuned by hand",
+        "The CPU time that the panel for tuning states, beside the programs of other languages.",
+        5,
+        (_module("tuned"),),
+    ),
     "hosts": Figure(
         "Event loops in real time",
         "Which loop an asyncio program should use, beside its traffic in real time.",

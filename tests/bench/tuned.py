@@ -1,15 +1,17 @@
 """Whether a peer takes the CPU time that the panel for tuning by hand states.
 
-    python -m tests.bench.tuned RUN [--seed N] [--settings N]
+    python -m tests.bench.tuned [RUN] [--seed N] [--settings N]
 
-The panel computes it from a stored run with `--peers java-netty,java-kafka,java-agrona,rust-tokio`
-and at least two sizes. Here, random traffic is drawn for the setting with which each peer was
-measured, a tick of 1 ms, and its tape is timed in the peer's own program: the least of ROUNDS.
+Without RUN, it is the newest of `results/`. The panel computes the time from a stored run with
+`--peers java-netty,java-kafka,java-agrona,rust-tokio` and at least two sizes. Here, random traffic
+is drawn for the setting with which each peer was measured, a tick of 1 ms, and its tape is timed in
+the peer's own program: the least of ROUNDS.
 """
 
 import argparse
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -19,10 +21,12 @@ from compare.trial.advice.tuning import ROUNDS as IN_ROUNDS
 from compare.trial.bench.steady import Traffic, steady
 from compare.trial.bench.work import UNIT
 from compare.trial.peers.catalogue import entries_named
+from compare.trial.results.contributed import contributed
 from compare.trial.results.store import read_run
 from reports.answer import paid_of
 from reports.summary import figures_of
 
+RESULTS = Path(__file__).parents[2] / "results"
 ROUNDS = 3
 MOST_PENDING = 100_000
 TIMEOUT = 120.0  # seconds for a program
@@ -72,11 +76,12 @@ def replayed(entry, traffic, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("run")
+    parser.add_argument("run", nargs="?")
     parser.add_argument("--settings", type=int, default=8)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     options = parser.parse_args()
-    summary = figures_of(read_run(options.run))
+    run = read_run(options.run) if options.run else contributed(RESULTS)[0]
+    summary = figures_of(run)
     print(f"seed {options.seed}\n")
     print("| peer | rate, 1/s | timeout, ms | cancelled | pending | stated | replay | ratio |")
     print("|---|---|---|---|---|---|---|---|")
