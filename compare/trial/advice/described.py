@@ -112,7 +112,7 @@ class Described:
 def bracket(caller: str, traffic: Traffic) -> list[int]:
     """The sizes at which to measure: those around the numbers of timers that decide the cost."""
     sizes, found = sizes_of(caller), set[int]()
-    for pending in (traffic.held, traffic.answered):
+    for pending in (traffic.held, traffic.answered or traffic.held):
         above = next((k for k, size in enumerate(sizes) if size >= pending), len(sizes) - 1)
         found.update(sizes[max(above - 1, 0) : max(above, 1) + 1])
     return sorted(found)
