@@ -27,5 +27,5 @@ class Site(MetadataHookInterface):
 def with_links(text: str, docs: str) -> str:
     """The README with absolute links to pages of the documentation; other files have no link."""
     text = re.sub(r"\]\(docs/images/([^)]+)\)", rf"]({docs}_static/\1)", text)
-    text = re.sub(r"\]\(docs/([\w-]+)\.md(#[\w-]+)?\)", rf"]({docs}\1.html\2)", text)
+    text = re.sub(r"\]\(docs/([\w/-]+)\.md(#[\w-]+)?\)", rf"]({docs}\1.html\2)", text)
     return re.sub(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]+\)", r"\1", text)
