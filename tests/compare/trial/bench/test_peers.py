@@ -1,5 +1,6 @@
 """The timing of peers, with the project's own timers as peers; no toolchain is needed."""
 
+import itertools
 import math
 import sys
 from dataclasses import dataclass
@@ -27,7 +28,9 @@ from compare.trial.peers.catalogue import (
 from compare.trial.peers.protocol import PeerError, PhaseTime, bin_end
 from compare.trial.peers.run import Peer, own_peer
 from compare.trial.replay.contestant import contestant
-from compare.trial.replay.engine import replay
+from compare.trial.replay.engine import CompiledLoop, replay
+from compare.trial.replay.loops import STEPS_IN_LIMIT
+from compare.trial.results.schema import OVER_BUDGET
 from tests.compare.trial.peers import wrong
 from timers.errors import ParameterError
 
@@ -161,6 +164,22 @@ def test_timers_of_the_project_do_the_same_tasks():
     assert sorted((row.subject, row.repeat) for row in bench.rows) == sorted(
         (subject, repeat) for subject in SUBJECTS for repeat in (0, 1)
     )
+
+
+def test_a_slow_timer_of_the_project_is_over_budget_in_each_task(monkeypatch):
+    """Compiled code is left now and then, so that the budget counts, and a signal."""
+    sizes, real = [], CompiledLoop.run
+
+    def run(loop, operations, *, reserve=True):
+        sizes.append(operations.size)
+        return real(loop, operations, reserve=reserve)
+
+    monkeypatch.setattr(CompiledLoop, "run", run)
+    own, ticks = contestant("ordered-list"), itertools.count()
+    bench = PeerBench([], [own], (20_000,), 1, 9.0, 0, clock=lambda: float(next(ticks)))
+    bench.run()
+    assert max(sizes) == STEPS_IN_LIMIT and len(sizes) < 100
+    assert {row.note for row in bench.rows} == {OVER_BUDGET}
 
 
 def test_a_slow_peer_is_left_out_and_the_others_go_on():
