@@ -338,9 +338,8 @@ class PeerBench:
                     self._store(contestant.label, task, tapes.size, each, repeat)
         tape, first, _ = rearming(tapes)
         run = ScenarioRun(contestant, tapes, self.clock, limit=self.budget)
-        run.timer.reserve(first[2])
         with suppress(OverBudgetError):
-            run.run_rows(operations_of(part(tape, 0, first[2])))
+            run.run_rows(operations_of(part(tape, 0, first[2])), reserve=True)
             seconds = run.run_rows(operations_of(part(tape, first[2])))
             each = {METRIC: seconds * 1e9 / tapes.size}
             self._store(contestant.label, RE_ARM, tapes.size, each, repeat)

@@ -161,14 +161,14 @@ class ScenarioRun:
             return pending, self.loop.tick(self._tapes.due(self._contestant).last)
         return self._tapes.operations(task), self.run_rows(self._tapes.rows[task])
 
-    def run_rows(self, rows: Rows) -> float:
-        """Run operations for which there is room; returns seconds. Raises OverBudgetError.
+    def run_rows(self, rows: Rows, *, reserve: bool = False) -> float:
+        """Run operations; returns seconds. Raises OverBudgetError.
 
-        In parts, between which the limit counts, and a signal.
+        In parts, between which the limit counts, and a signal. With `reserve`, room is made first.
         """
         self.loop.limit = self.loop.seconds + self._limit
         parts = (rows[k : k + self._steps] for k in range(0, rows.size, self._steps))
-        return sum(self.loop.run(part, reserve=False) for part in parts)
+        return sum(self.loop.run(part, reserve=reserve) for part in parts)
 
     def replay(self) -> Replay:
         """The result of the scenario, once it has ended."""

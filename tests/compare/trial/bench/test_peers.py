@@ -156,8 +156,9 @@ def test_every_task_has_quantiles_of_single_operations():
         assert values == sorted(values) and values[0] > 50  # Python takes longer
 
 
-def test_timers_of_the_project_do_the_same_tasks():
-    own = contestant("delay-queue")
+@pytest.mark.parametrize("name", ["delay-queue", "heapq-delay-queue"])
+def test_timers_of_the_project_do_the_same_tasks(name):
+    own = contestant(name)
     bench = PeerBench([], [own], (200,), 2, math.inf, 0)
     bench.run()
     assert all(row.value > 0 for row in bench.rows)
