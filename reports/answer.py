@@ -330,16 +330,17 @@ def _program(source: StoredSource) -> dict[str, Any] | None:
         return None
     rate = about["armed"] / source.seconds
     late = (about["armed"] - about["answered"] - about["pending"]) / about["armed"]
+    pending = about["waited"] / source.details["span"]
     return {
         "caller": UVLOOP if UVLOOP in loops else LOOP,
         "traffic": {
             "rate": rate,
             "timeout": 0.0,
             "cancelled": 1 - late,
-            "answer": 0.0,
+            "answer": 1_000 * pending / rate,  # as long as any timer is pending, on average
             "kind": RANDOM,
             "step": 1,
-            "pending": about["waited"] / source.details["span"],
+            "pending": pending,
         },
     }
 

@@ -210,7 +210,7 @@ def test_a_recorded_program_has_the_traffic_of_its_trace(loops, caller, distinct
             "rate": 250,
             "timeout": 0,
             "cancelled": pytest.approx(0.9),
-            "answer": 0,
+            "answer": 20.0,  # 5 pending, at 250 a second
             "kind": "random",
             "step": 1,
             "pending": 5,

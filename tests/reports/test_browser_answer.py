@@ -69,17 +69,18 @@ WORDS = {
         " times – exact",
         REPLAYED,
     ),
-    # A second has 900 cancels of 341.3 ns, 100 expiries of 253.7 and 850 steps of 507.4, with 1 450
-    # pending. 0.1 and the floor of 0.07 make 9 of 10 replays lie within a factor of 1.222.
+    # A second has 900 cancels of 330 ns, with 450 timers that will be cancelled, and 100 expiries
+    # of 253.7 and 850 steps of 507.4, with 1 450 pending. 0.1 and the floor of 0.07 make 9 of 10
+    # replays lie within a factor of 1.222.
     "a usual case": (
         "",
         AS_SET,
         f"Use delay-queue. It fires exactly at the deadline. {EXACT.format('1_450')} delay-queue"
-        " costs 0.0764 % of a core (0.0625 to 0.0934 % in 9 of 10 replays), 764 ns for each timer."
+        " costs 0.0754 % of a core (0.0617 to 0.0922 % in 9 of 10 replays), 754 ns for each timer."
         " Within the noise, or 0.5 % of a core, 4 timers cost the same. Of these, delay-queue is"
-        " the usual choice. The cheapest is cascading-wheel: it takes 0.9 % less.",
-        "cascading-wheel 29 0.0757 % 0.0619–0.0926 % 757 ns 0.99 times – exact, delay-queue 29.3"
-        " 0.0764 %",
+        " the usual choice. The cheapest is cascading-wheel: it takes as much.",
+        "cascading-wheel 28.9 0.0752 % 0.0615–0.0919 % 752 ns 1.00 times – exact, delay-queue 29"
+        " 0.0754 %",
         USUAL,
     ),
     # one delay for all, which was measured with half of the cost of the timers that know it
@@ -87,11 +88,11 @@ WORDS = {
         "",
         AS_SET | {"kind": "one timeout for all"},
         f"Use delay-queue. It fires exactly at the deadline. {EXACT.format('1_450')} delay-queue"
-        " costs 0.0382 % of a core (0.0313 to 0.0467 % in 9 of 10 replays), 382 ns for each timer."
-        f" {NOTHING}: the most expensive of these timers takes 0.0382 % of a core. Within the"
+        " costs 0.0377 % of a core (0.0308 to 0.0461 % in 9 of 10 replays), 377 ns for each timer."
+        f" {NOTHING}: the most expensive of these timers takes 0.0377 % of a core. Within the"
         " noise, or 0.5 % of a core, 2 timers cost the same. Of these, delay-queue is the usual"
-        " choice. The cheapest is cascading-wheel: it takes 0.9 % less.",
-        "cascading-wheel 99.1 0.0379 % 0.031–0.0463 % 379 ns",
+        " choice. The cheapest is cascading-wheel: it takes as much.",
+        "cascading-wheel 99.7 0.0376 % 0.0307–0.0459 % 376 ns",
         USUAL,
     ),
     "a timer that was not measured with so many pending": (
@@ -99,12 +100,12 @@ WORDS = {
         f" 1000: {FREE} }}",
         AS_SET,
         f"Use delay-queue. It fires exactly at the deadline. {EXACT.format('1_450')} delay-queue"
-        " costs 0.0764 % of a core (0.0625 to 0.0934 % in 9 of 10 replays), 764 ns for each timer."
-        f" {NOTHING}: the most expensive of these timers takes 0.0768 % of a core. Speed does not"
+        " costs 0.0754 % of a core (0.0617 to 0.0922 % in 9 of 10 replays), 754 ns for each timer."
+        f" {NOTHING}: the most expensive of these timers takes 0.0762 % of a core. Speed does not"
         " separate it from hierarchical-wheel: their intervals overlap. The next is"
-        " hierarchical-wheel, which takes as much. Not measured with so many pending, because"
+        " hierarchical-wheel, which takes 1 % more. Not measured with so many pending, because"
         " it takes longer than the budget: unordered-list and cascading-wheel.",
-        "delay-queue 99.5 0.0764 %",
+        "delay-queue 99 0.0754 %",
         USUAL,
     ),
     # 27 and 9 us for each cancel; in a round of samples, the dearer timer was the cheaper one
@@ -129,32 +130,32 @@ WORDS = {
     "keep asyncio, as the best saves less than 1 % of a core": (
         "",
         ASYNCIO,
-        "Keep asyncio. It fires exactly at the deadline. unordered-list would save 0.305 % of a"
-        " core, which is less than 1 % of a core. asyncio costs 0.418 % of a core (0.342 to"
-        " 0.511 % in 9 of 10 replays), 4.18 µs for each timer.",
-        "unordered-list 27.1 0.113 % 0.0927–0.139 % 1.13 µs 0.27 times – exact, delay-queue",
+        "Keep asyncio. It fires exactly at the deadline. unordered-list would save 0.304 % of a"
+        " core, which is less than 1 % of a core. asyncio costs 0.414 % of a core (0.339 to"
+        " 0.506 % in 9 of 10 replays), 4.14 µs for each timer.",
+        "unordered-list 26.7 0.11 % 0.0903–0.135 % 1.1 µs 0.27 times – exact, delay-queue",
         USUAL,
     ),
     "a wheel, as it saves more than 1 % of a core and the noise": (
         "",
         ASYNCIO | {"rate": "10 000"},
         f"Use delay-queue. It fires exactly at the deadline. {EXACT.format('14_500')} delay-queue"
-        " costs 1.37 % of a core (1.12 to 1.67 % in 9 of 10 replays), 1.37 µs for each timer. That"
-        " is 2.21 % of a core less than asyncio. Within the noise, or 0.5 % of a core, 4 timers"
+        " costs 1.26 % of a core (1.03 to 1.53 % in 9 of 10 replays), 1.26 µs for each timer. That"
+        " is 2.16 % of a core less than asyncio. Within the noise, or 0.5 % of a core, 4 timers"
         " cost the same. Of these, delay-queue is the usual choice. The cheapest is unordered-list:"
         " it takes as much.",
-        "unordered-list 38.2 1.37 % 1.12–1.67 % 1.37 µs 1.00 times – exact, delay-queue",
+        "unordered-list 36.7 1.26 % 1.03–1.53 % 1.26 µs 1.00 times – exact, delay-queue",
         TENFOLD,
     ),
     "a host that was not measured with so many pending": (
         f"data.callers.asyncio.fits.random[7] = {{ 10: {FREE}, 1000: {FREE} }}",
         ASYNCIO,
         f"Use delay-queue. It fires exactly at the deadline. {EXACT.format('1_450')} delay-queue"
-        " costs 0.113 % of a core (0.0927 to 0.139 % in 9 of 10 replays), 1.13 µs for each timer."
+        " costs 0.11 % of a core (0.0903 to 0.135 % in 9 of 10 replays), 1.1 µs for each timer."
         " Within the noise, or 0.5 % of a core, 4 timers cost the same. Of these, delay-queue is"
         " the usual choice. The cheapest is unordered-list: it takes as much. asyncio was not"
         " measured with so many pending.",
-        "unordered-list 100 0.113 %",
+        "unordered-list 100 0.11 %",
         USUAL,
     ),
     "a caller whose costs were measured in one way": (
@@ -172,7 +173,7 @@ WORDS = {
         "data.cases[1].program = { caller: 'asyncio', traffic: { rate: 1000, timeout: 0,"
         " cancelled: 0.9, answer: 0, kind: 'random', step: 1, pending: 1450 } }",
         {"traffic": "quiet.trace"},
-        "quiet.trace is of a program on asyncio: keep asyncio. unordered-list would save 0.305 % of"
+        "quiet.trace is of a program on asyncio: keep asyncio. unordered-list would save 0.304 % of"
         " a core, which is less than 1 % of a core. In other code: use delay-queue. It fires",
         "delay-queue 6.25 0.00025 % 25 ns 1.00 times",
         REPLAYED,
@@ -182,8 +183,8 @@ WORDS = {
         " cancelled: 0.9, answer: 0, kind: 'random', step: 1, pending: 14500 } }",
         {"traffic": "quiet.trace"},
         "quiet.trace is of a program on asyncio: use wheel_event_loop with delay-queue. delay-queue"
-        " costs 1.37 % of a core (1.12 to 1.67 % in 9 of 10 replays), 1.37 µs for each timer. That"
-        " is 2.21 % of a core less than asyncio. In other code: use delay-queue. It fires",
+        " costs 1.13 % of a core (0.923 to 1.38 % in 9 of 10 replays), 1.13 µs for each timer. That"
+        " is 2.12 % of a core less than asyncio. In other code: use delay-queue. It fires",
         "delay-queue 6.25 0.00025 % 25 ns 1.00 times",
         REPLAYED,
     ),
