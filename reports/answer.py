@@ -41,6 +41,9 @@ from timers.registry import TIMERS
 CHEAP = 1e6
 """Nanoseconds of a core in each second of traffic, 0.1 %: below that, speed does not matter."""
 
+USUAL_SIZE = 10_000
+"""Timers pending where a peer's cancels and starts are taken from; a million are in no cache."""
+
 TICKING = {family.peer for family in tuning.FAMILIES.values() if family.always}
 """Peers that wake up in each tick, whether something happens or not."""
 
@@ -222,14 +225,15 @@ def paid_of(summary: Summary, family: tuning.Family) -> dict[str, float] | None:
     if not family.peer or len(sizes) < 2:
         return None
     small, large = sizes[0], sizes[-1]
+    usual = max((size for size in sizes if size <= USUAL_SIZE), default=small)
     few, many = (times["peer expiry", size] for size in (small, large))
     tick = max(few - many, 0.0) / (LONGEST_DELAY / small - LONGEST_DELAY / large)
     looks = 1.0
     if family.kind == tuning.ROUNDS:
         looks += LONGEST_DELAY / 2 / family.measured_slots
     return {
-        "pair": times["peer hold", large],
-        "start": times["peer insert", large],
+        "pair": times["peer hold", usual],
+        "start": times["peer insert", usual],
         "visit": max(many - LONGEST_DELAY / large * tick, 0.0) / looks,
         "tick": tick,
     }
