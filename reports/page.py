@@ -49,7 +49,7 @@ Charts = Mapping[str, Sequence[tuple[Picture, str]]]
 
 @dataclass(frozen=True)
 class Around:
-    """What a site puts around a report: HTML above it, at the beginning of it, and below it."""
+    """The HTML that a site puts around a report: above it, at its beginning, and below it."""
 
     title: str = ""  # instead of the report's own
     above: Markup = _NOTHING

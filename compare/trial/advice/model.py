@@ -5,10 +5,11 @@ cancelled and after how long, and the step of the caller's clock. The number pen
 Little's law (1961): rate times the mean time for which a timer is pending; but a timer holds at
 least as many as start in a step of the clock. The numbers of steps and calls follow, too: of n
 random events in a second, at least one is in slots * (1 - exp(-n / slots)) of its slots. They are
-multiplied with the seven constants of `compare.trial.bench.constants`, which
-are measured at a few numbers of pending timers. Between these, the logarithm of a constant is
-linear in that of the number pending. Above the largest it grows as in the last interval, and below
-the smallest it stays.
+multiplied with the seven constants of `compare.trial.bench.constants`, which are measured at a few
+numbers of pending timers. A pair counts at the number of those that will be cancelled, which have
+started last, and the others at the number of all. Between the numbers that were measured, the
+logarithm of a constant is linear in that of the number. Above the largest it grows as in the last
+interval, and below the smallest it stays.
 
 A cost is stated with an interval that holds 9 of 10 replays: a factor above and below, which is
 that of the fit, wider where nothing was measured. It is one factor for the whole cost, so that the

@@ -1,7 +1,7 @@
 """Measure the constants of all timers for all callers, and store them in the table of results.
 
 The constants of `compare.trial.bench.constants` are metrics of the subject "CALLER, KIND", such as
-"python, random", with so many timers pending: `cost_pair`, ..., `cost_unit`, without a repeat.
+"python, random", at a number of pending timers: `cost_pair`, ..., `cost_unit`, without a repeat.
 Those of each round of samples, stored with its number, show how far to trust them.
 `cost_error` is the relative error of a cost that is stated with them.
 """

@@ -52,7 +52,7 @@ Store = Callable[[str, Sequence[Row]], None]
 
 
 class Measurement(Protocol):
-    """What a comparison measures."""
+    """A part of a comparison."""
 
     @property
     def tasks(self) -> list[str]:

@@ -238,7 +238,7 @@ parent = Path(sys.argv[1])
 
 def interrupt():
     while not list(parent.rglob("*.parquet")):
-        time.sleep(0.01)
+        time.sleep(0.01)  # files that Java writes have no manual clock
     os.kill(os.getpid(), signal.SIGINT)
 
 threading.Thread(target=interrupt, daemon=True).start()
